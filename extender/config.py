@@ -1,0 +1,103 @@
+"""The configuration file: `kind: GangExtenderConfiguration`.
+
+Strict: an unknown field or a value out of range stops the start, with the field's path. Every default stands here with
+its reason, and nowhere else.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+API_VERSION = "gang-extender.io/v1alpha1"
+KIND = "GangExtenderConfiguration"
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text names the file, each field's path and what is wrong there."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, validate_by_name=False
+    )
+
+
+class ServerConfig(_Section):
+    """Where kube-scheduler finds the verbs."""
+
+    address: str = "127.0.0.1"
+    """The extender runs beside its kube-scheduler, in the same pod; nobody else needs to reach it."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] = 8888
+    """The port of the verbs."""
+
+    probe_address: str = "0.0.0.0"  # noqa: S104 - kubelet and Prometheus come from outside the pod; they only read
+    """The address of /livez, /readyz and /metrics."""
+
+    probe_port: Annotated[int, Field(ge=1, le=65535)] = 8889
+    """A port of its own, so that the verbs need not listen where others can reach them."""
+
+    max_body_mib: Annotated[int, Field(ge=1, le=1024)] = 16
+    """A request on 5,000 nodes with the longest legal names is 1.3 MiB; more than ten times that is no scheduler."""
+
+
+class GangConfig(_Section):
+    """How long room is held for a gang."""
+
+    gathering_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    """How long room waits for members that do not exist yet. Operators create a job's pods within a few seconds; longer
+    only keeps others from the room."""
+
+    binding_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
+    """How long room waits for members that exist to come to bind. kube-scheduler's longest back-off is 10 s, so that a
+    member which just missed its turn comes at least five times. Keep it below the bind entry's httpTimeout."""
+
+
+class LogConfig(_Section):
+    """What is written to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["json", "text"] = "json"
+    """`json` is for log collectors, `text` for a person's eyes."""
+
+
+class GangExtenderConfiguration(_Section):
+    """The whole file."""
+
+    api_version: Literal["gang-extender.io/v1alpha1"]
+    kind: Literal["GangExtenderConfiguration"]
+    kubeconfig: str = ""
+    """Path of a kubeconfig; empty means the pod's own ServiceAccount."""
+
+    scheduler_names: Annotated[list[str], Field(min_length=1)] = ["gang-scheduler"]
+    """Pods that name another scheduler never come here: unbound, they do not count as members of a gang."""
+
+    server: ServerConfig = ServerConfig()
+    gangs: GangConfig = GangConfig()
+    log: LogConfig = LogConfig()
+
+
+def load_config(path: Path) -> GangExtenderConfiguration:
+    """Read and check the file; raises ConfigError."""
+    try:
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+    try:
+        return GangExtenderConfiguration.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_describe(path, error))) from error
+
+
+def _describe(path: Path, error: ValidationError) -> list[str]:
+    lines = []
+    for problem in error.errors(include_url=False):
+        field = ".".join(str(part) for part in problem["loc"]) or "the whole file"
+        known = " (no such field)" if problem["type"] == "extra_forbidden" else ""
+        lines.append(f"{path}: {field}: {problem['msg']}{known}")
+    return lines

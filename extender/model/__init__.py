@@ -1,0 +1,1 @@
+"""The frozen nouns that every layer speaks of; imports nothing of ours."""

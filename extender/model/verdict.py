@@ -1,0 +1,78 @@
+"""Reasons and verdicts as data; `decide/explain.py` alone puts them into words."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from extender.model.node import Taint
+from extender.model.pod import PodShape, PodUid
+
+
+class Cordoned(Struct, frozen=True, gc=False):
+    """The node is unschedulable (kube-scheduler's NodeUnschedulable)."""
+
+
+class UntoleratedTaint(Struct, frozen=True, gc=False):
+    """The node has a NoSchedule or NoExecute taint that the pod does not tolerate (TaintToleration)."""
+
+    taint: Taint
+
+
+class AffinityMismatch(Struct, frozen=True, gc=False):
+    """The node does not match the node selector or the required node affinity (NodeAffinity)."""
+
+
+class PortsTaken(Struct, frozen=True, gc=False):
+    """A host port is in use (NodePorts)."""
+
+
+class Insufficient(Struct, frozen=True, gc=False):
+    """Too little of one resource is free (NodeResourcesFit), in the units of `model.resources`."""
+
+    resource: str
+    requested: int
+    free: int
+
+
+class Refused(Struct, frozen=True, gc=False):
+    """kube-scheduler's own filters said no to this node a short while ago."""
+
+
+Reason: TypeAlias = Cordoned | UntoleratedTaint | AffinityMismatch | PortsTaken | Insufficient | Refused
+
+
+class Placement(Struct, frozen=True, gc=False):
+    """Room for one member on one node. `uid` is empty while the member does not exist yet."""
+
+    node: str
+    shape: PodShape
+    role: str = ""
+    uid: PodUid = ""
+
+
+class Placed(Struct, frozen=True, gc=False):
+    """The gang fits: a placement for each member that needed one."""
+
+    placements: tuple[Placement, ...]
+
+
+class Gathering(Struct, frozen=True, gc=False):
+    """Fewer than min-available members exist; what the absent ones need is unknown or does not fit now."""
+
+    present: int
+    min_available: int
+
+
+class NoRoom(Struct, frozen=True):
+    """The gang does not fit.
+
+    `member` names a pod that found no node once those before it were placed; it is empty when that one does not exist
+    yet. `reasons` says for every node of the cluster why this member does not fit there beside its siblings.
+    """
+
+    member: str
+    reasons: Mapping[str, tuple[Reason, ...]]
+
+
+Admission: TypeAlias = Placed | Gathering | NoRoom
