@@ -1,0 +1,1 @@
+"""Bytes to model and back, without input or output of its own."""

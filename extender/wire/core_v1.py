@@ -1,0 +1,158 @@
+"""Which fields of Kubernetes' core/v1 objects are read.
+
+Partial structs: a field that is not named here is skipped while decoding, so that one watched pod takes microseconds.
+Lists and maps may be absent or null. Mirrors k8s.io/api/core/v1.
+"""
+
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from extender.model.node import Taint
+from extender.model.pod import Requirement, Toleration
+
+Quantities = dict[str, str]
+
+
+class _Wire(Struct, frozen=True, gc=False, rename="camel"):
+    pass
+
+
+class ObjectMeta(_Wire, frozen=True):
+    """`metadata` of any object."""
+
+    name: str
+    uid: str
+    namespace: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class ResourceRequirements(_Wire, frozen=True):
+    """`resources` of a container, of a pod, or as a status reports them."""
+
+    requests: Quantities | None = None
+
+
+class ContainerPort(_Wire, frozen=True):
+    """One of a container's `ports`."""
+
+    host_port: int = 0
+    host_ip: str = field(name="hostIP", default="")
+    protocol: str = ""
+
+
+class Container(_Wire, frozen=True):
+    """A container or an init container."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+
+
+class SelectorTerm(_Wire, frozen=True):
+    """One of `nodeSelectorTerms`."""
+
+    match_expressions: tuple[Requirement, ...] | None = None
+    match_fields: tuple[Requirement, ...] | None = None
+
+
+class NodeSelector(_Wire, frozen=True):
+    """`requiredDuringSchedulingIgnoredDuringExecution` of a node affinity."""
+
+    node_selector_terms: tuple[SelectorTerm, ...] | None = None
+
+
+class NodeAffinity(_Wire, frozen=True):
+    """`affinity.nodeAffinity`."""
+
+    required: NodeSelector | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class Affinity(_Wire, frozen=True):
+    """`spec.affinity`."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class SchedulingGate(_Wire, frozen=True):
+    """One of `spec.schedulingGates`."""
+
+    name: str = ""
+
+
+class PodSpec(_Wire, frozen=True):
+    """`spec` of a pod."""
+
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: Quantities | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+
+
+class PodCondition(_Wire, frozen=True):
+    """One of a pod's `status.conditions`."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class ContainerStatus(_Wire, frozen=True):
+    """What the kubelet reports of a container: the resources that it really has."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
+
+
+class PodStatus(_Wire, frozen=True):
+    """`status` of a pod."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    conditions: tuple[PodCondition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
+
+
+class Pod(_Wire, frozen=True):
+    """A v1 Pod."""
+
+    metadata: ObjectMeta
+    spec: PodSpec
+    status: PodStatus = PodStatus()
+
+
+class NodeSpec(_Wire, frozen=True):
+    """`spec` of a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatus(_Wire, frozen=True):
+    """`status` of a node."""
+
+    allocatable: Quantities | None = None
+
+
+class Node(_Wire, frozen=True):
+    """A v1 Node."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,86 @@
+"""How a core/v1 object becomes one of the model's nouns.
+
+Pods of a job repeat each other, so equal shapes, gang claims and names are kept once (flyweight).
+"""
+
+from functools import lru_cache
+from sys import intern
+
+from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.node import Node
+from extender.model.pod import NodeSelectorTerm, Pod, PodShape
+from extender.wire import core_v1
+from extender.wire.gang_dialects import gang_of
+from extender.wire.pod_requests import effective_requests, host_ports
+from extender.wire.quantity import parse_quantity, whole_amount
+from extender.wire.roles import role_of
+
+
+def pod_of(pod: core_v1.Pod) -> Pod:
+    """Return the pod as scheduling sees it; raises BadQuantity."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    created = meta.creation_timestamp
+    claim = gang_of(pod)
+    return Pod(
+        uid=meta.uid,
+        namespace=intern(meta.namespace),
+        name=meta.name,
+        shape=_one_of_equal_shapes(_shape_of(pod)),
+        created_at=created.timestamp() if created else 0.0,
+        node_name=intern(spec.node_name),
+        nominated_node=intern(status.nominated_node_name),
+        scheduler_name=intern(spec.scheduler_name),
+        priority=spec.priority or 0,
+        finished=status.phase in ("Succeeded", "Failed"),
+        terminating=meta.deletion_timestamp is not None,
+        gated=bool(spec.scheduling_gates),
+        turned_away=_is_turned_away(status),
+        role=intern(role_of(meta.labels or {})),
+        gang=None if claim is None else _one_of_equal_claims(claim),
+    )
+
+
+def node_of(node: core_v1.Node) -> Node:
+    """Return the node as scheduling sees it; raises BadQuantity."""
+    allocatable = node.status.allocatable or {}
+    return Node(
+        name=intern(node.metadata.name),
+        allocatable={name: whole_amount(name, parse_quantity(text)) for name, text in allocatable.items()},
+        labels=node.metadata.labels or {},
+        taints=node.spec.taints or (),
+        unschedulable=node.spec.unschedulable,
+    )
+
+
+def _is_turned_away(status: core_v1.PodStatus) -> bool:
+    for condition in status.conditions or ():
+        if condition.type == "PodScheduled":
+            return condition.status == "False" and condition.reason != "SchedulingGated"
+    return False
+
+
+def _shape_of(pod: core_v1.Pod) -> PodShape:
+    return PodShape(
+        requests=effective_requests(pod),
+        node_selector=tuple(sorted((pod.spec.node_selector or {}).items())),
+        required_terms=_required_terms(pod.spec.affinity),
+        tolerations=pod.spec.tolerations or (),
+        host_ports=host_ports(pod),
+    )
+
+
+def _required_terms(affinity: core_v1.Affinity | None) -> tuple[NodeSelectorTerm, ...] | None:
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return None
+    terms = affinity.node_affinity.required.node_selector_terms or ()
+    return tuple(NodeSelectorTerm(term.match_expressions or (), term.match_fields or ()) for term in terms)
+
+
+@lru_cache(maxsize=65_536)  # more than a cluster of 5,000 nodes has templates; a shape is about 1 KB
+def _one_of_equal_shapes(shape: PodShape) -> PodShape:
+    return shape
+
+
+@lru_cache(maxsize=65_536)  # as many gangs as shapes
+def _one_of_equal_claims(claim: GangClaim | BadGangClaim) -> GangClaim | BadGangClaim:
+    return claim

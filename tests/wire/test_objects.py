@@ -1,0 +1,151 @@
+"""Pods and nodes as the API server sends them become the model's."""
+
+from typing import Any
+
+import pytest
+from msgspec import convert
+
+from extender.model.claim import GangClaim, GangKey
+from extender.model.node import Node, Taint
+from extender.model.pod import NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
+from extender.wire import core_v1
+from extender.wire.objects import node_of, pod_of
+from extender.wire.quantity import BadQuantity
+from tests.builders import a_pod, gang_annotations, node_json, pod_json
+
+
+def pod(**parts: Any) -> Pod:
+    return pod_of(convert(pod_json(**parts), core_v1.Pod))
+
+
+def node(**parts: Any) -> Node:
+    return node_of(convert(node_json(**parts), core_v1.Node))
+
+
+def test_a_waiting_member_of_a_gang() -> None:
+    annotations = gang_annotations("g", 4)
+
+    assert pod(name="w0", metadata={"annotations": annotations}) == a_pod("w0", gang="g", created_at=1767323045.0)
+
+
+def test_the_gang_belongs_to_the_namespace() -> None:
+    annotations = gang_annotations("g", 4)
+    assert pod(namespace="team", metadata={"annotations": annotations}).gang == GangClaim(GangKey("team/g"), 4)
+
+
+def test_null_and_absent_parts_are_empty() -> None:
+    bare = {
+        "metadata": {"name": "w0", "uid": "u", "labels": None, "annotations": None, "creationTimestamp": None},
+        "spec": {"containers": None, "tolerations": None, "nodeSelector": None, "affinity": None, "priority": None},
+        "status": {"conditions": None, "containerStatuses": None},
+    }
+    read = pod_of(convert(bare, core_v1.Pod))
+    assert read == Pod(uid="u", namespace="", name="w0", shape=PodShape(requests=(("pods", 1),)))
+
+
+@pytest.mark.parametrize(
+    ("phase", "finished"),
+    [("Pending", False), ("Running", False), ("Unknown", False), ("Succeeded", True), ("Failed", True)],
+)
+def test_a_pod_is_finished_when_its_phase_says_so(phase: str, *, finished: bool) -> None:
+    read = pod(spec={"nodeName": "n1"}, status={"phase": phase})
+    assert (read.node_name, read.finished, read.occupies_node) == ("n1", finished, not finished)
+
+
+def test_a_pod_with_a_deletion_timestamp_is_terminating_and_occupies_its_node() -> None:
+    read = pod(metadata={"deletionTimestamp": "2026-01-02T03:04:05Z"}, spec={"nodeName": "n1"})
+    assert read.terminating
+    assert read.occupies_node
+
+
+@pytest.mark.parametrize(("gates", "gated"), [(None, False), ([], False), ([{"name": "hold"}], True)])
+def test_a_pod_with_scheduling_gates_is_gated(gates: list[dict[str, str]] | None, *, gated: bool) -> None:
+    assert pod(spec={"schedulingGates": gates}).gated == gated
+
+
+@pytest.mark.parametrize(
+    ("condition", "turned_away"),
+    [
+        ({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}, True),
+        ({"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}, True),
+        ({"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}, False),
+        ({"type": "PodScheduled", "status": "True"}, False),
+        ({"type": "Ready", "status": "False"}, False),
+    ],
+)
+def test_a_pod_is_turned_away_once_the_scheduler_tried_in_vain(condition: dict[str, str], *, turned_away: bool) -> None:
+    assert pod(status={"conditions": [{"type": "Initialized", "status": "True"}, condition]}).turned_away == turned_away
+
+
+def test_where_a_pod_stands_with_the_scheduler() -> None:
+    read = pod(spec={"priority": 7, "schedulerName": "other"}, status={"nominatedNodeName": "n2"})
+    assert (read.priority, read.scheduler_name, read.nominated_node) == (7, "other", "n2")
+
+
+def test_what_decides_on_the_node_is_read() -> None:
+    expression = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    terms = [{"matchExpressions": [expression], "matchFields": [name]}, {}]
+    required = {"nodeSelectorTerms": terms}
+    shape = pod(
+        spec={
+            "nodeSelector": {"pool": "gpu", "arch": "amd64"},
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+            "tolerations": [{"key": "gpu", "operator": "Exists", "tolerationSeconds": 5}, {"key": "k", "value": "v"}],
+        }
+    ).shape
+    assert shape.node_selector == (("arch", "amd64"), ("pool", "gpu"))
+    assert shape.required_terms == (
+        NodeSelectorTerm((Requirement("zone", "In", ("a", "b")),), (Requirement("metadata.name", "In", ("n1",)),)),
+        NodeSelectorTerm(),
+    )
+    assert shape.tolerations == (Toleration("gpu", "Exists"), Toleration("k", "Equal", "v"))
+
+
+@pytest.mark.parametrize("affinity", [{}, {"nodeAffinity": {}}, {"podAffinity": {}}])
+def test_without_required_node_affinity_there_are_no_terms(affinity: dict[str, Any]) -> None:
+    assert pod(spec={"affinity": affinity}).shape.required_terms is None
+
+
+def test_pods_of_equal_shape_share_it() -> None:
+    first, second = pod(name="w0"), pod(name="w1")
+    other = pod(name="w2", spec={"nodeSelector": {"pool": "gpu"}})
+    assert first.shape is second.shape
+    assert other.shape is not first.shape
+
+
+def test_members_of_a_gang_share_its_claim() -> None:
+    parts: dict[str, Any] = {"metadata": {"annotations": gang_annotations("g", 2)}}
+    assert pod(name="w0", **parts).gang is pod(name="w1", **parts).gang
+
+
+def test_a_node_offers_its_allocatable() -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}
+    read = node(
+        name="n1",
+        allocatable={"cpu": "31850m", "ephemeral-storage": "1Ki"},
+        spec={"unschedulable": True, "taints": [taint]},
+    )
+    assert read == Node(
+        name="n1",
+        allocatable={
+            "cpu": 31850,
+            "memory": 256 * 2**30,
+            "nvidia.com/gpu": 2,
+            "pods": 110,
+            "ephemeral-storage": 1024,
+        },
+        labels={"kubernetes.io/hostname": "n1"},
+        taints=(Taint("gpu", "yes", "NoExecute"),),
+        unschedulable=True,
+    )
+
+
+def test_a_node_that_has_said_nothing_yet_offers_nothing() -> None:
+    fresh = {"metadata": {"name": "n1", "uid": "u"}, "spec": {"taints": None}, "status": {}}
+    assert node_of(convert(fresh, core_v1.Node)) == Node("n1")
+
+
+def test_a_node_with_a_bad_amount_is_refused() -> None:
+    with pytest.raises(BadQuantity, match="'much'"):
+        node(allocatable={"cpu": "much"})
