@@ -1,0 +1,1 @@
+"""Pure decisions: plain functions of a snapshot that answer with data."""

@@ -1,0 +1,144 @@
+"""What do we tell the user? The one place where reasons become sentences.
+
+The texts travel in kube-scheduler's own FailedScheduling line, and a text that changes makes kube-scheduler try again
+at once: so they name what stays true while a gang waits, and count nothing but nodes. Wording and order follow
+kube-scheduler's FitError and, around it, Koordinator's gang rejection.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from extender.model.announcement import Announcement
+from extender.model.claim import BadGangClaim, GangKey
+from extender.model.gang import Gang
+from extender.model.pod import Pod
+from extender.model.verdict import (
+    Admission,
+    AffinityMismatch,
+    Cordoned,
+    Gathering,
+    Insufficient,
+    NoRoom,
+    Placed,
+    PortsTaken,
+    Reason,
+    Refused,
+    UntoleratedTaint,
+)
+
+NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
+
+
+def explain_reason(reason: Reason) -> str:
+    """Put why a pod does not fit a node in kube-scheduler's words."""
+    match reason:
+        case Cordoned():
+            return "node(s) were unschedulable"
+        case UntoleratedTaint(taint):
+            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+        case AffinityMismatch():
+            return "node(s) didn't match Pod's node affinity/selector"
+        case PortsTaken():
+            return "node(s) didn't have free ports for the requested pod ports"
+        case Insufficient(resource="pods"):
+            return "Too many pods"
+        case Insufficient(resource):
+            return f"Insufficient {resource}"
+        case Refused():
+            return "node(s) were refused by kube-scheduler's other filters"
+        case _:
+            assert_never(reason)
+
+
+def explain_admission(gang: Gang, admission: Admission) -> str:
+    """Say why no member of the gang may run now; empty when it is placed."""
+    match admission:
+        case Placed():
+            return ""
+        case Gathering(_, min_available):
+            return f'Gang "{gang.key}" waits for its members: fewer than its min-available {min_available} exist'
+        case NoRoom(member, reasons):
+            who = f'member Pod "{member}"' if member else "a member Pod that does not exist yet"
+            return (
+                f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason '
+                f'"0/{len(reasons)} nodes are available: {_tally(reasons.values())}."'
+            )
+        case _:
+            assert_never(admission)
+
+
+def explain_bad_claim(claim: BadGangClaim) -> str:
+    """Say why a pod's gang metadata keeps it from being scheduled."""
+    return f'Gang "{claim.key}": {claim.problem}'
+
+
+def explain_reserved(key: GangKey) -> str:
+    """Say that free room on a node is kept for other gangs."""
+    return f'Gang "{key}": the room on this node is reserved for another gang'
+
+
+def explain_planned_elsewhere(key: GangKey) -> str:
+    """Say that the member has room, on a node that was not offered."""
+    return f'Gang "{key}" has room for this member on another node, which is tried next'
+
+
+def explain_foreign_scheduler(pod: Pod) -> str:
+    """Say why a member that kube-scheduler asks about does not count."""
+    return (
+        f'this extender does not serve the scheduler "{pod.scheduler_name}": add it to schedulerNames in the '
+        "extender's configuration, or change the pod's schedulerName"
+    )
+
+
+def explain_lost_room(key: GangKey) -> str:
+    """Say why a member is not bound although it was let through."""
+    return f'Gang "{key}" has no room for this member any more: its members did not come together; it is planned again'
+
+
+def explain_unknown_pod(namespace: str, name: str) -> str:
+    """Say why a bind call is refused for a pod that the state does not have."""
+    return f'gang extender: pod "{namespace}/{name}" is not known or was deleted'
+
+
+def explain_superseded(key: GangKey) -> str:
+    """Say why a bind call ends that nobody waits for."""
+    return f'Gang "{key}": this bind call was given up or repeated'
+
+
+def announce_placed(gang: Gang) -> Announcement:
+    """Make the Event for a gang whose min-available members are bound."""
+    nodes = sorted({pod.node_name for pod in gang.bound})
+    note = (
+        f'Gang "{gang.key}" is placed: {len(gang.bound)} members bound together (min-available {gang.min_available}) '
+        f"on {len(nodes)} node(s): {', '.join(nodes)}"
+    )
+    return Announcement(gang.oldest, "Normal", "GangPlaced", "Binding", note)
+
+
+def announce_gave_up_room(gang: Gang, waited_s: float) -> Announcement:
+    """Make the Event for a gang whose absent members did not come in time."""
+    note = (
+        f'Gang "{gang.key}" gave up its reserved room: after {waited_s:g} s only {gang.present} of its min-available '
+        f"{gang.min_available} members exist. It is planned again when another member is created."
+    )
+    return Announcement(gang.oldest, "Warning", "GangMembersMissing", "Reserving", note)
+
+
+def announce_disagreement(gang: Gang, other: Pod) -> Announcement:
+    """Make the Event for a member whose min-available is not that of the oldest member, which holds."""
+    note = (
+        f'Gang "{gang.key}": the min-available of this member is ignored, since the oldest member says '
+        f"{gang.min_available}; write the same value into every member's template"
+    )
+    return Announcement(other, "Warning", "GangMembersDisagree", "Gathering", note)
+
+
+def announce_rejection(pod: Pod, text: str) -> Announcement:
+    """Make the Event for a member whose gang's reason to wait has changed since it was last tried."""
+    return Announcement(pod, "Warning", "FailedScheduling", "Scheduling", text)
+
+
+def _tally(reasons: Iterable[Sequence[Reason]]) -> str:
+    counts = Counter(explain_reason(reason) for node in reasons for reason in node)
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

@@ -1,0 +1,84 @@
+"""Whether a pod fits on a node, and if not, why.
+
+kube-scheduler's default filters in its order, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts and
+NodeResourcesFit: the first that says no gives the reasons. Mirrors the plugins of those names; not modelled are spread,
+inter-pod affinity, volumes, and resources that a scheduler is told to ignore or to serve through DRA.
+
+The planner asks this thousands of times per decision: nothing is allocated for a pod that fits.
+"""
+
+from extender.decide.selectors import selects_node
+from extender.model.node import Node, NodeRoom, Taint
+from extender.model.pod import HostPort, PodShape, Toleration
+from extender.model.verdict import AffinityMismatch, Cordoned, Insufficient, PortsTaken, Reason, UntoleratedTaint
+
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""What a pod tolerates that may go to a cordoned node."""
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
+_ANY_IP = HostPort(0).ip
+
+
+def fit_node(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
+    """Return why a pod of this shape does not fit on the node; empty if it does."""
+    return fit_static(shape, room.node) or fit_room(shape, room)
+
+
+def fit_static(shape: PodShape, node: Node) -> tuple[Reason, ...]:
+    """Return why the node is not for such pods, however empty; empty if it is."""
+    if node.unschedulable and not _is_tolerated(_UNSCHEDULABLE, shape.tolerations):
+        return (Cordoned(),)
+    for taint in node.taints:
+        if taint.effect in _KEEPS_OFF and not _is_tolerated(taint, shape.tolerations):
+            return (UntoleratedTaint(taint),)
+    if (shape.node_selector or shape.required_terms is not None) and not selects_node(shape, node):
+        return (AffinityMismatch(),)
+    return ()
+
+
+def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
+    """Return why what is free on the node does not do: the ports, or every resource of which there is too little."""
+    for port in shape.host_ports:
+        for taken_port in room.taken_ports:
+            if _conflict(port, taken_port):
+                return (PortsTaken(),)
+    allocatable, taken = room.node.allocatable, room.taken
+    for resource, amount in shape.requests:
+        if amount > allocatable.get(resource, 0) - taken.get(resource, 0):
+            return _shortfalls(shape, room)
+    return ()
+
+
+def _shortfalls(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
+    shortfalls = []
+    for resource, amount in shape.requests:
+        free = room.node.allocatable.get(resource, 0) - room.taken.get(resource, 0)
+        if amount > free:
+            shortfalls.append(Insufficient(resource, amount, free))
+    return tuple(shortfalls)
+
+
+def _conflict(port: HostPort, other: HostPort) -> bool:
+    if port.port != other.port or port.protocol != other.protocol:
+        return False
+    return port.ip == other.ip or _ANY_IP in (port.ip, other.ip)
+
+
+def _is_tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    for toleration in tolerations:  # noqa: SIM110 - any() would make a generator per call
+        if _tolerates(toleration, taint):
+            return True
+    return False
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal" | "":
+            return toleration.value == taint.value
+        case _:
+            return False
