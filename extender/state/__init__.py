@@ -1,0 +1,1 @@
+"""The only mutable thing: what the cluster holds and what is reserved in it. One writer, the event loop."""

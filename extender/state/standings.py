@@ -1,0 +1,63 @@
+"""What is each waiting gang told, and who has heard it?
+
+A rejection's text is a signal: kube-scheduler tries a pod again at once when it changes. So a gang has one text for
+all its members, and numbers in it change at most once in `TEXT_HOLDS_S`.
+"""
+
+from msgspec import Struct
+
+from extender.model.claim import GangKey
+from extender.model.pod import PodUid
+
+TEXT_HOLDS_S = 10.0
+"""kube-scheduler's longest back-off: no pod hears two versions of the same reason within one."""
+
+
+class Standing(Struct, frozen=True):
+    """Why a gang waits; `kind` is the same while the verdict is, whatever numbers its text has."""
+
+    kind: tuple[str, str]
+    text: str
+    since_s: float
+
+
+class Standings:
+    """The standing of each waiting gang, and the text that each member was last given."""
+
+    def __init__(self) -> None:
+        self._by_gang: dict[GangKey, Standing] = {}
+        self._told: dict[PodUid, str] = {}
+
+    def get(self, key: GangKey) -> Standing | None:
+        """Return the gang's standing; None when it is not kept waiting."""
+        return self._by_gang.get(key)
+
+    def put(self, key: GangKey, standing: Standing) -> None:
+        """Note why a gang waits; new numbers in the same verdict are held back for a while."""
+        known = self._by_gang.get(key)
+        same = known is not None and known.kind == standing.kind
+        if known is None or not same or standing.since_s >= known.since_s + TEXT_HOLDS_S:
+            self._by_gang[key] = standing
+
+    def drop(self, key: GangKey) -> None:
+        """Forget a gang that waits no longer."""
+        self._by_gang.pop(key, None)
+
+    def tell(self, uid: PodUid, text: str) -> bool:
+        """Note that a member is told this; False when it has heard the same before."""
+        news = self._told.get(uid) != text
+        self._told[uid] = text
+        return news
+
+    def heard(self, uid: PodUid) -> bool:
+        """Whether the member was turned away by us, and so sleeps until it is woken."""
+        return uid in self._told
+
+    def outdated(self, key: GangKey, uid: PodUid) -> bool:
+        """Whether a member was told something else than what holds for its gang now."""
+        standing = self._by_gang.get(key)
+        return standing is not None and self._told.get(uid, standing.text) != standing.text
+
+    def forget(self, uid: PodUid) -> None:
+        """Forget what a pod was told."""
+        self._told.pop(uid, None)

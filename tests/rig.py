@@ -1,0 +1,103 @@
+"""The extender without a network: the state, its planner, the verbs and the cycle, driven by hand.
+
+`Rig` plays the API server (nodes and pods come and go) and kube-scheduler (filter and bind calls); what the extender
+would write is kept in lists.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from extender.cycle import Cycle
+from extender.effects.nomination import Nomination
+from extender.model.announcement import Announcement
+from extender.model.claim import GangKey
+from extender.model.gang import Gang
+from extender.model.node import Node
+from extender.model.pod import Pod
+from extender.observe.metrics import Metrics
+from extender.state.cluster import Cluster
+from extender.state.planning import Deadlines, Planner
+from extender.verbs.barrier import Barrier
+from extender.verbs.filter import Filter, FilterAnswer
+from extender.wire.extender_v1 import ExtenderArgs
+
+GATHERING_S = 30.0
+BINDING_S = 60.0
+
+
+class Rig:
+    """One extender; `now_s` is its clock."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.now_s = 1000.0
+        self.cluster = Cluster(["gang-scheduler"])
+        self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S))
+        self.filter = Filter(self.cluster, self.planner)
+        self.barrier = Barrier(self.cluster, Metrics("test"))
+        self.nominations: list[Nomination] = []
+        self.announcements: list[Announcement] = []
+        self.cycle = Cycle(
+            self.cluster,
+            self.planner,
+            self.barrier,
+            nominate=self.nominations.append,
+            announce=self.announcements.append,
+        )
+        self.cluster.replace_nodes(nodes)
+
+    def create(self, *pods: Pod) -> None:
+        """Pods are created, and the watch says so."""
+        for pod in pods:
+            self.cluster.upsert_pod(pod)
+
+    def ask(self, pod: Pod, offered: Iterable[str] | None = None, nominated: str = "") -> FilterAnswer:
+        """kube-scheduler asks for the pod, on all nodes if not told otherwise."""
+        names = list(self.cluster.snapshot().rooms) if offered is None else list(offered)
+        asked = structs.replace(pod, nominated_node=nominated)
+        return self.filter.answer(ExtenderArgs(asked, names), self.now_s)
+
+    def node_for(self, pod: Pod, offered: Iterable[str] | None = None) -> str | None:
+        """Return the one node that the pod is let through to, or None when it is rejected."""
+        accepted = self.ask(pod, offered).accepted
+        assert len(accepted) <= 1, "a gang's member is let through to its planned node only"
+        return accepted[0] if accepted else None
+
+    def text_for(self, pod: Pod) -> str:
+        """Return the text with which the pod is rejected, the same for every node."""
+        answer = self.ask(pod)
+        assert not answer.accepted
+        (text,) = set(answer.rejected.values())
+        return text
+
+    def bind(self, pod: Pod, node: str | None) -> Pod:
+        """Show the pod bound, as the watch would."""
+        assert node is not None
+        bound = structs.replace(pod, node_name=node)
+        self.cluster.upsert_pod(bound)
+        return bound
+
+    def turn_away(self, pod: Pod) -> Pod:
+        """kube-scheduler notes on the pod that it found no node."""
+        known = structs.replace(self.cluster.pods[pod.uid], turned_away=True, nominated_node="")
+        self.cluster.upsert_pod(known)
+        return known
+
+    def delete(self, *pods: Pod) -> None:
+        """Pods are gone, and the watch says so."""
+        for pod in pods:
+            self.cluster.remove_pod(pod.uid)
+
+    def later(self, seconds: float = 0.0) -> None:
+        """Time goes by, and the cycle runs."""
+        self.now_s += seconds
+        self.cycle.step(self.now_s)
+
+    def gang(self, name: str) -> Gang:
+        gang = self.cluster.gangs.get(GangKey(name))
+        assert gang is not None
+        return gang
+
+    def reserved(self) -> int:
+        """Return how many members room is held for."""
+        return sum(len(reservation.slots) for reservation in self.cluster.reservations)
