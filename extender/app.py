@@ -1,0 +1,132 @@
+"""How is the extender put together? The composition root: the only place that knows every class.
+
+API server --watch--> Cluster --verbs: filter, prioritize, preempt, bind--> kube-scheduler
+                         |
+                         +------ cycle ------> nominations, bindings, Events --> API server
+"""
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+
+import structlog
+from aiohttp import web
+
+from extender.apiserver import ApiServer, connect
+from extender.config import GangExtenderConfiguration, ServerConfig
+from extender.cycle import Cycle
+from extender.effects.binding import Binder
+from extender.effects.events import EventRecorder
+from extender.effects.nomination import Nomination, Nominator
+from extender.observe.metrics import Metrics
+from extender.state.cluster import Cluster
+from extender.state.planning import Deadlines, Planner
+from extender.state.reservations import Stage
+from extender.verbs.barrier import Barrier
+from extender.verbs.bind import Bind
+from extender.verbs.health import Health
+from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
+from extender.watch.reflector import Reflector
+from extender.watch.sources import nodes, pods
+
+SHUTDOWN_S = 5.0
+"""For answers under way. Held bind calls are cut: kube-scheduler tries them again, and nothing was posted."""
+
+_log = structlog.get_logger()
+
+
+async def serve(config: GangExtenderConfiguration) -> None:
+    """Serve until SIGINT or SIGTERM; raises KubeconfigError and OSError (a port is taken) at the start."""
+    async with connected(config.kubeconfig) as api:
+        await App(config, api).run()
+
+
+@asynccontextmanager
+async def connected(kubeconfig: str) -> AsyncIterator[ApiServer]:
+    """Connect to the API server, and disconnect at the end."""
+    api = await connect(kubeconfig)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+class App:
+    """The extender of one configuration on one API server."""
+
+    def __init__(self, config: GangExtenderConfiguration, api: ApiServer) -> None:
+        self._config = config
+        self._metrics = Metrics(version("gang-extender"))
+        self._cluster = Cluster(config.scheduler_names)
+        deadlines = Deadlines(config.gangs.gathering_seconds, config.gangs.binding_seconds)
+        self._planner = Planner(self._cluster, deadlines)
+        self._barrier = Barrier(self._cluster, self._metrics)
+        self._pods = Reflector(pods(self._cluster), api, self._metrics)
+        self._nodes = Reflector(nodes(self._cluster), api, self._metrics)
+        self._health = Health(self._cluster, {"pods": self._pods, "nodes": self._nodes}, self._metrics)
+        self._nominator = Nominator(api, self._metrics, self._is_current)
+        self._recorder = EventRecorder(api, self._metrics, socket.gethostname(), time.time)
+        self._cycle = Cycle(
+            self._cluster,
+            self._planner,
+            self._barrier,
+            nominate=self._nominator.submit,
+            announce=self._recorder.announce,
+        )
+        bind = Bind(self._cluster, self._barrier, Binder(api, self._metrics), deadlines.binding_s)
+        self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)
+
+    async def run(self) -> None:
+        """Serve until told to stop."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signal_number, stop.set)
+        async with self._serving(self._config.server), asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(job)
+                for job in (
+                    self._nodes.run(),
+                    self._pods.run(),
+                    self._nominator.run(),
+                    self._recorder.run(),
+                    self._cycle.run(self._health.is_ready),
+                )
+            ]
+            await stop.wait()
+            _log.info("stopping")
+            for task in running:
+                task.cancel()
+
+    @asynccontextmanager
+    async def _serving(self, server: ServerConfig) -> AsyncIterator[None]:
+        verbs = make_app(self._verbs, self._health.routes(), self._metrics, server.max_body_mib * 2**20)
+        probes = web.Application()
+        probes.add_routes(self._health.routes())
+        async with (
+            _listening(verbs, server.address, server.port),
+            _listening(probes, server.probe_address, server.probe_port),
+        ):
+            _log.info("serving", verbs=f"{server.address}:{server.port}", probes=server.probe_port)
+            yield
+
+    def _is_current(self, nomination: Nomination) -> bool:
+        pod = self._cluster.pods.get(nomination.uid)
+        slot = self._cluster.reservations.slot_of(pod) if pod else None
+        return slot is not None and slot.stage is Stage.PLANNED and slot.node == nomination.node
+
+
+@asynccontextmanager
+async def _listening(app: web.Application, address: str, port: int) -> AsyncIterator[None]:
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=SHUTDOWN_S)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address, port).start()
+        yield
+    finally:
+        with suppress(asyncio.CancelledError):
+            await runner.cleanup()

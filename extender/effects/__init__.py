@@ -1,0 +1,1 @@
+"""Out: everything that is written to the API server."""

@@ -1,0 +1,46 @@
+"""Which figures do we expose on /metrics? Each is defined here, once, with bounded labels (never a pod or a node)."""
+
+import platform
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+
+_VERB_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+"""From a filter call on one node (well below a millisecond) to a bind held as long as a gang may take to come."""
+
+
+class Metrics:
+    """All metrics, in a registry of their own."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        self.build_info = Info("gang_extender_build", "What runs here.", registry=self.registry)
+        self.build_info.info({"version": version, "python": platform.python_version()})
+        self.verb_duration = Histogram(
+            "gang_extender_verb_duration_seconds",
+            "How long kube-scheduler waited for an answer.",
+            ["verb", "result"],
+            buckets=_VERB_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.repeat_filter_calls = self._counter(
+            "repeat_filter_calls",
+            "Filter calls for a pod that was answered before; above one a second, a rejection's text is flapping.",
+        )
+        self.gangs = self._gauge("gangs", "Gangs by state.", "state")
+        self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
+        self.held_binds = self._gauge("held_binds", "Bind calls that wait for their gang.")
+        self.watch_reconnects = self._counter(
+            "watch_reconnects", "Ends of a list or watch, each followed by another try.", "resource", "reason"
+        )
+        self.watch_skipped_objects = self._counter(
+            "watch_skipped_objects", "Listed or watched objects that could not be decoded.", "resource"
+        )
+        self.bindings = self._counter("bindings", "Pods that were to be bound.", "result")
+        self.nominations = self._counter("nominations", "Changes of status.nominatedNodeName.", "result")
+        self.events = self._counter("events", "Announcements to be written as Events.", "result")
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"gang_extender_{name}_total", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"gang_extender_{name}", text, labels, registry=self.registry)

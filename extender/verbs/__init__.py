@@ -1,0 +1,1 @@
+"""The extender verbs that kube-scheduler calls, and the health endpoints."""

@@ -1,0 +1,122 @@
+"""On which of these nodes may the pod go?
+
+A pod without a gang may go wherever kube-scheduler's own filters let it. A member of a gang goes to its planned node or
+nowhere; a call is answered the same however often it is repeated. Nothing here waits: kube-scheduler's only scheduling
+loop waits for the answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from extender.decide.explain import (
+    explain_bad_claim,
+    explain_foreign_scheduler,
+    explain_planned_elsewhere,
+    explain_reserved,
+)
+from extender.decide.fit import fit_room
+from extender.model.claim import BadGangClaim, GangClaim, GangKey
+from extender.model.pod import Pod
+from extender.state.cluster import Cluster
+from extender.state.planning import Planner
+from extender.state.reservations import Slot, Stage
+from extender.wire.extender_v1 import ExtenderArgs
+
+WHOLE_CLUSTER_OFFERED = 100
+"""Up to so many nodes kube-scheduler offers every one that passes its filters (its minFeasibleNodesToFind)."""
+
+
+class FilterAnswer(Struct, frozen=True):
+    """The nodes the pod may go to; `rejected` has the reason for the others, which no preemption would cure."""
+
+    accepted: Sequence[str]
+    rejected: Mapping[str, str] = {}
+
+
+class Filter:
+    """The filter verb on one cluster state."""
+
+    def __init__(self, cluster: Cluster, planner: Planner) -> None:
+        self._cluster = cluster
+        self._planner = planner
+
+    def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
+        """Decide on one call; may plan the pod's gang and hold room for it."""
+        pod = self._cluster.learn_pod(args.pod)
+        match pod.gang:
+            case None:
+                return FilterAnswer(args.node_names)
+            case BadGangClaim():
+                return self._reject(args, explain_bad_claim(pod.gang))
+            case GangClaim(key):
+                return self._answer_member(pod, key, args, now_s)
+            case _:
+                assert_never(pod.gang)
+
+    def _answer_member(self, pod: Pod, key: GangKey, args: ExtenderArgs, now_s: float) -> FilterAnswer:
+        # 1. Does it hold room, or can its gang have room now?
+        slot = self._cluster.reservations.slot_of(pod) or self._plan(pod, key, now_s)
+        if slot is not None:
+            return self._answer_planned(pod, key, slot, args, now_s)
+
+        # 2. A gang that runs takes further members one by one, on room that is not another gang's.
+        gang = self._cluster.gangs.get(key)
+        if gang is not None and gang.satisfied:
+            return self._answer_extra(pod, key, args)
+
+        # 3. Otherwise it waits with its gang, and is told why.
+        standing = self._planner.standings.get(key)
+        return self._reject(args, standing.text if standing else explain_foreign_scheduler(pod))
+
+    def _plan(self, pod: Pod, key: GangKey, now_s: float) -> Slot | None:
+        self._cluster.changes.plan(key)
+        self._planner.plan_gangs(now_s)
+        return self._cluster.reservations.slot_of(pod)
+
+    def _answer_planned(self, pod: Pod, key: GangKey, slot: Slot, args: ExtenderArgs, now_s: float) -> FilterAnswer:
+        offered = frozenset(args.node_names)
+        if slot.node not in offered and offered == {args.pod.nominated_node}:
+            return self._reject(args, explain_planned_elsewhere(key))  # all nodes are offered next
+        held: Slot | None = slot
+        while held is not None and held.node not in offered:
+            if not self._is_refused(args.pod, held):
+                held = self._exchange(key, held, offered)
+                break
+            self._planner.refuse(pod, held.node, now_s)
+            held = self._cluster.reservations.slot_of(pod)
+        if held is not None:
+            return self._accept(key, held)
+        standing = self._planner.standings.get(key)
+        return self._reject(args, standing.text if standing else explain_planned_elsewhere(key))
+
+    def _is_refused(self, asked: Pod, slot: Slot) -> bool:
+        """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""
+        whole_cluster = len(self._cluster.snapshot().rooms) <= WHOLE_CLUSTER_OFFERED
+        return whole_cluster or asked.nominated_node == slot.node
+
+    def _exchange(self, key: GangKey, slot: Slot, offered: frozenset[str]) -> Slot | None:
+        reservation = self._cluster.reservations.get(key)
+        return reservation.exchange(slot, offered) if reservation else None
+
+    def _accept(self, key: GangKey, slot: Slot) -> FilterAnswer:
+        self._planner.standings.forget(slot.holder)
+        self._cluster.reservations.advance(key, slot, max(slot.stage, Stage.ACCEPTED))
+        return FilterAnswer([slot.node])
+
+    def _answer_extra(self, pod: Pod, key: GangKey, args: ExtenderArgs) -> FilterAnswer:
+        rooms = self._cluster.snapshot().rooms
+        reserved = self._cluster.reservations.nodes()
+        kept = {
+            name for name in args.node_names if name in reserved and name in rooms and fit_room(pod.shape, rooms[name])
+        }
+        accepted = [name for name in args.node_names if name not in kept]
+        if not accepted:
+            self._planner.standings.tell(pod.uid, explain_reserved(key))
+        return FilterAnswer(accepted, dict.fromkeys(kept, explain_reserved(key)))
+
+    def _reject(self, args: ExtenderArgs, text: str) -> FilterAnswer:
+        """Reject every node of the cluster, offered or not: so the text is the same whatever sample is offered."""
+        self._planner.standings.tell(args.pod.uid, text)
+        return FilterAnswer((), dict.fromkeys([*self._cluster.snapshot().rooms, *args.node_names], text))

@@ -1,0 +1,225 @@
+"""How does one kind of object get from the API server into our state, and stay up to date?
+
+    LIST, page by page --> replace --> WATCH from the list's version --> upsert, remove
+     ^                                   |              ^
+     +--- the version is too old (410) --+-- other end --+   each way back costs a pause
+
+Every end costs a pause from a back-off that only a minute of health resets: no answer of the server makes a hot loop.
+Paged lists and no WatchList: every version serves them, 50,000 pods come as fast (1.5 s against 1.4 s), and there is
+one way instead of two. Upstream counterpart: client-go's Reflector.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import SystemRandom
+from typing import Generic, Literal, NoReturn, TypeVar, assert_never
+
+import structlog
+from msgspec import Struct
+
+from extender.apiserver import ApiServer, NoAnswerError, RefusedError
+from extender.backoff import Backoff
+from extender.observe.metrics import Metrics
+from extender.wire.kube import (
+    Bookmark,
+    Changed,
+    Deleted,
+    Kind,
+    ObjectId,
+    Page,
+    Unreadable,
+    WatchError,
+    decode_event,
+    decode_page,
+)
+from extender.wire.malformed import MalformedBody
+
+M = TypeVar("M")
+
+_log = structlog.get_logger()
+_chance = SystemRandom()
+
+
+class Source(Struct, Generic[M], frozen=True):
+    """What to watch and whom to tell. The three functions are called in the event loop and must not wait.
+
+    `replace` gets all objects there are, so that those it does not name are gone; `resource` is the plural name.
+    """
+
+    resource: str
+    path: str
+    kind: Kind[M]
+    replace: Callable[[Iterable[M]], None]
+    upsert: Callable[[M], None]
+    remove: Callable[[ObjectId], None]
+
+
+class Pace(Struct, frozen=True):
+    """How often and how long; tests scale it down."""
+
+    page_size: int = 500
+    """client-go's, too; a page of pods is 2.5 MB and decoded in 10 ms."""
+
+    list_timeout_s: float = 60.0
+    """For one page; kube-apiserver itself gives up on a request after 60 s."""
+
+    watch_s: tuple[float, float] = (300.0, 600.0)
+    """A watch ends after a time drawn from here, as client-go's do, so that watches spread over API servers."""
+
+    silence_s: float = 70.0
+    """Bookmarks come every 60 s: a stream silent for longer is dead, even where TCP has not noticed."""
+
+    first_pause_s: float = 0.2
+    longest_pause_s: float = 30.0
+    """client-go's longest as well; a cluster of extenders that come back at once must not topple the API server."""
+
+    longest_retry_after_s: float = 60.0
+    """What a server's Retry-After may ask for; kube-apiserver's own goes to 32 s."""
+
+    healthy_s: float = 60.0
+    """A connection that lived this long earns a fresh back-off."""
+
+
+USUAL_PACE = Pace()
+
+
+class _End(Struct, frozen=True):
+    """Why listing or watching stopped."""
+
+    reason: Literal["ended", "expired", "throttled", "refused", "no_answer", "malformed"]
+    text: str
+    retry_after_s: float = 0.0
+
+
+class Reflector(Generic[M]):
+    """Keeps one source's sink up to date while `run` runs. Times are those of the event loop's clock, in seconds."""
+
+    def __init__(
+        self,
+        source: Source[M],
+        api: ApiServer,
+        metrics: Metrics,
+        pace: Pace = USUAL_PACE,
+        uniform: Callable[[float, float], float] = _chance.uniform,
+    ) -> None:
+        self.source = source
+        self.synced = False
+        """Whether a whole list was delivered once."""
+        self._api = api
+        self._metrics = metrics
+        self._pace = pace
+        self._uniform = uniform
+        self._backoff = Backoff(pace.first_pause_s, pace.longest_pause_s, uniform)
+        self._version = ""
+        self._contact_s = float("-inf")
+
+    def is_fresh(self, now_s: float) -> bool:
+        """Whether the sink is synced and the API server was heard of lately; `now_s` is the event loop's time."""
+        return self.synced and now_s - self._contact_s <= self._pace.silence_s + self._pace.longest_pause_s
+
+    async def run(self) -> NoReturn:
+        """List and watch until cancelled. Nothing but what a sink raises gets out."""
+        while True:
+            started_s = _now_s()
+            end = await self._list_and_watch()
+            if self._contact_s - started_s >= self._pace.healthy_s:
+                self._backoff.reset()
+            self._report(end)
+            await self._backoff.pause(min(end.retry_after_s, self._pace.longest_retry_after_s))
+
+    async def _list_and_watch(self) -> _End:
+        try:
+            if not self._version:
+                await self._list()
+            return await self._watch()
+        except RefusedError as error:
+            return self._refused(error.response.status, error.response.message, error.response.retry_after_s)
+        except (NoAnswerError, MalformedBody) as error:
+            return _End("no_answer" if isinstance(error, NoAnswerError) else "malformed", str(error))
+
+    async def _list(self) -> None:
+        objects: list[M] = []
+        query = {"limit": str(self._pace.page_size)}
+        while True:
+            page = await self._page(query)
+            objects += [seen.object for seen in page.objects]
+            if not page.continue_token:
+                break
+            query["continue"] = page.continue_token
+        self.source.replace(objects)
+        self._version = page.resource_version
+        self.synced = True
+        _log.info("listed", resource=self.source.resource, objects=len(objects), version=self._version)
+
+    async def _page(self, query: Mapping[str, str]) -> Page[M]:
+        response = await self._api.request("GET", self.source.path, query=query, timeout_s=self._pace.list_timeout_s)
+        if response.status != 200:
+            raise RefusedError(response)
+        page = decode_page(self.source.kind, response.body)
+        self._contact_s = _now_s()
+        self._skip(page.problems)
+        return page
+
+    async def _watch(self) -> _End:
+        query = {
+            "watch": "1",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(round(self._uniform(*self._pace.watch_s))),
+        }
+        async with self._api.stream(self.source.path, query=query, silence_s=self._pace.silence_s) as lines:
+            self._contact_s = _now_s()
+            async for line in lines:
+                end = self._take(line)
+                if end is not None:
+                    return end
+        return _End("ended", "the API server ended the watch")
+
+    def _take(self, line: bytes) -> _End | None:
+        try:
+            event = decode_event(self.source.kind, line)
+        except MalformedBody as error:
+            self._skip((str(error),))
+            return None
+        self._contact_s = _now_s()
+        match event:
+            case Changed(seen=seen):
+                self.source.upsert(seen.object)
+                self._version = seen.resource_version
+            case Deleted(id=gone, resource_version=version):
+                self.source.remove(gone)
+                self._version = version
+            case Bookmark(resource_version=version):
+                self._version = version
+            case Unreadable(resource_version=version, problem=problem):
+                self._skip((problem,))
+                self._version = version or self._version
+            case WatchError(code=code, message=message, retry_after_s=retry_after_s):
+                return self._refused(code, message, retry_after_s)
+            case never:
+                assert_never(never)
+        return None
+
+    def _refused(self, status: int, message: str, retry_after_s: float) -> _End:
+        text = f"HTTP {status}: {message}"
+        if status == 429:
+            return _End("throttled", text, retry_after_s)
+        if 400 <= status < 500:
+            self._version = ""
+        return _End("expired" if status == 410 else "refused", text, retry_after_s)
+
+    def _skip(self, problems: Sequence[str]) -> None:
+        if problems:
+            resource = self.source.resource
+            self._metrics.watch_skipped_objects.labels(resource).inc(len(problems))
+            _log.warning("objects skipped", resource=resource, count=len(problems), first=problems[:3])
+
+    def _report(self, end: _End) -> None:
+        resource = self.source.resource
+        self._metrics.watch_reconnects.labels(resource, end.reason).inc()
+        log = _log.debug if end.reason == "ended" else _log.warning
+        log("watch ended", resource=resource, reason=end.reason, text=end.text)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,60 @@
+"""The configuration file: strict, and errors that name the field."""
+
+from pathlib import Path
+
+import pytest
+
+from extender.cli.gang_extender import main
+from extender.config import ConfigError, load_config
+
+HEAD = "apiVersion: gang-extender.io/v1alpha1\nkind: GangExtenderConfiguration\n"
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_shortest_file_has_every_default(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, HEAD))
+    assert (config.server.address, config.server.port) == ("127.0.0.1", 8888)
+    assert config.scheduler_names == ["gang-scheduler"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"{HEAD}gangs: {{waitSeconds: 3}}\n", "gangs.waitSeconds"),
+        (f"{HEAD}gangs: {{bindingSeconds: 0}}\n", "gangs.bindingSeconds"),
+        (f"{HEAD}server: {{port: '8888'}}\n", "server.port"),
+        (f"{HEAD}server: {{max_body_mib: 3}}\n", "server.max_body_mib"),
+        (f"{HEAD}schedulerNames: []\n", "schedulerNames"),
+        (f"{HEAD}log: {{level: loud}}\n", "log.level"),
+        ("kind: GangExtenderConfiguration\n", "apiVersion"),
+        ("apiVersion: v2\nkind: Pod\n", "kind"),
+        ("- a list\n", "the whole file"),
+        ("", "the whole file"),
+        ("a: b: c", "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_path(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem.replace(".", r"\.")):
+        load_config(write(tmp_path, text))
+
+
+def test_a_bad_file_ends_the_command_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, f"{HEAD}colour: blue\n")
+    assert main(["serve", "--config", str(path)]) == 2
+    assert f"{path}: colour: " in capsys.readouterr().err
+
+
+def test_a_missing_file_or_kubeconfig_ends_the_command_with_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--config", str(tmp_path / "none.yaml")]) == 2
+    path = write(tmp_path, f"{HEAD}kubeconfig: {tmp_path}/nowhere\n")
+    assert main(["serve", "--config", str(path)]) == 2
+    errors = capsys.readouterr().err
+    assert "none.yaml: cannot be read" in errors
+    assert f"kubeconfig {tmp_path}/nowhere: no such file" in errors
