@@ -1,0 +1,1 @@
+"""What is installed: manifests/ and scheduler-config/."""

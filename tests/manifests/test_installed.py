@@ -1,0 +1,160 @@
+"""Do the real kubectl, kube-apiserver and kube-scheduler take what we give them?"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.build import control_plane_binaries
+from e2e.cluster import Cluster, wait_for
+from tests.manifests.files import BASE, SCHEDULER_CONFIG, Object, manifest, manifests
+
+pytestmark = pytest.mark.controlplane
+
+NAMESPACE = "gang-extender"
+EXTENDER = "gang-extender"
+SCHEDULER = "gang-scheduler"
+SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/gang-extender-token"
+
+
+@pytest.fixture(scope="module")
+def rendered() -> list[Object]:
+    """Return what `kubectl apply -k` would send."""
+    return list(yaml.safe_load_all(run([control_plane_binaries()["kubectl"], "kustomize", BASE])))
+
+
+def run(command: list[str | Path]) -> str:
+    """Return what the command prints; its complaints are shown when it fails."""
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - built by e2e
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_kustomize_changes_no_rule_of_a_role(rendered: list[Object]) -> None:
+    """It does where a rule names an object that has the name of a generated one."""
+    roles = [m for m in rendered if m["kind"] in ("Role", "ClusterRole")]
+    assert len(roles) == 2
+    for role in roles:
+        assert role["rules"] == manifest(role["kind"], role["metadata"]["name"])["rules"]
+
+
+def test_a_changed_configuration_starts_new_pods(rendered: list[Object]) -> None:
+    """The ConfigMaps have the hash of their content in the name, and the Deployment follows."""
+    maps = {m["metadata"]["name"]: m["data"] for m in rendered if m["kind"] == "ConfigMap"}
+    (deployment,) = (m for m in rendered if m["kind"] == "Deployment")
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+
+    assert {volume["configMap"]["name"] for volume in volumes if "configMap" in volume} == maps.keys()
+    assert {key: text for data in maps.values() for key, text in data.items()} == {
+        "config.yaml": (BASE / "config.yaml").read_text(),
+        "dedicated.yaml": (SCHEDULER_CONFIG / "dedicated.yaml").read_text(),
+    }
+
+
+def test_every_object_says_what_it_belongs_to(rendered: list[Object]) -> None:
+    assert len(rendered) == len(manifests()) + 2
+    assert {m["metadata"]["labels"]["app.kubernetes.io/name"] for m in rendered} == {"gang-extender"}
+
+
+def test_the_api_server_takes_all_of_it(cluster: Cluster, rendered: list[Object]) -> None:
+    command = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", str(BASE))
+    said = cluster.kubectl(*command, "-o", "name").splitlines()
+    assert sorted(name.partition("/")[2] for name in said) == sorted(m["metadata"]["name"] for m in rendered)
+
+
+def test_the_pods_pass_the_strictest_security_profile_and_others_do_not(
+    cluster: Cluster, rendered: list[Object]
+) -> None:
+    (deployment,) = (m for m in rendered if m["kind"] == "Deployment")
+    spec: Object = deployment["spec"]["template"]["spec"]
+
+    assert try_pod(cluster, spec) == "pod/one-replica\n"
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        try_pod(cluster, spec | {"hostNetwork": True})
+    assert "violates PodSecurity" in refusal.value.stderr
+
+
+def try_pod(cluster: Cluster, spec: Object) -> str:
+    """Have the API server admit such a pod without keeping it."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one-replica", "namespace": NAMESPACE}, "spec": spec}
+    return cluster.kubectl("create", "--dry-run=server", "-o", "name", "-f", "-", stdin=json.dumps(pod))
+
+
+def test_the_secret_is_filled_with_a_token_of_the_extender(cluster: Cluster) -> None:
+    cluster.apply(manifest("Secret", "gang-extender-token"))
+    data = wait_for(lambda: cluster.api.get(SECRET).get("data"), deadline_s=10, why="the token controller fills it")
+    assert data.keys() == {"ca.crt", "namespace", "token"}
+
+
+@pytest.mark.parametrize(
+    ("who", "verb", "what", "allowed"),
+    [
+        (EXTENDER, "create", {"resource": "pods", "subresource": "binding"}, True),
+        (EXTENDER, "patch", {"resource": "pods", "subresource": "status"}, True),
+        (EXTENDER, "watch", {"resource": "nodes"}, True),
+        (EXTENDER, "create", {"group": "events.k8s.io", "resource": "events"}, True),
+        (EXTENDER, "patch", {"resource": "pods"}, False),
+        (EXTENDER, "delete", {"resource": "pods"}, False),
+        (EXTENDER, "create", {"resource": "pods"}, False),
+        (EXTENDER, "get", {"resource": "secrets"}, False),
+        (EXTENDER, "patch", {"resource": "nodes"}, False),
+        (EXTENDER, "update", {"group": "coordination.k8s.io", "resource": "leases", "name": SCHEDULER}, False),
+        (SCHEDULER, "update", {"group": "coordination.k8s.io", "resource": "leases", "name": SCHEDULER}, True),
+        (SCHEDULER, "create", {"group": "coordination.k8s.io", "resource": "leases"}, True),
+        (SCHEDULER, "delete", {"resource": "pods"}, True),
+        (SCHEDULER, "list", {"resource": "persistentvolumes"}, True),
+        (SCHEDULER, "get", {"resource": "secrets"}, False),
+        (SCHEDULER, "patch", {"resource": "nodes"}, False),
+    ],
+)
+def test_the_api_server_allows_what_is_needed_and_refuses_the_rest(
+    cluster: Cluster, who: str, verb: str, what: dict[str, str], *, allowed: bool
+) -> None:
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:{who}",
+            "resourceAttributes": {"namespace": NAMESPACE, "verb": verb} | what,
+        },
+    }
+    answer = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    assert answer["status"]["allowed"] is allowed
+
+
+@pytest.mark.parametrize("file", ["dedicated.yaml", "shared.yaml"])
+def test_kube_scheduler_reads_its_configuration_as_it_is_written(file: str, tmp_path: Path) -> None:
+    """Strict decoding and validation; the settings come back with the defaults of this version filled in."""
+    written = read_by_kube_scheduler(yaml.safe_load((SCHEDULER_CONFIG / file).read_text()), tmp_path)
+    assert [entry["httpTimeout"] for entry in written["extenders"]] == ["2s", "1m30s"]
+    assert "gang-scheduler" in [profile["schedulerName"] for profile in written["profiles"]]
+
+
+def test_kube_scheduler_refuses_a_name_that_two_entries_manage(tmp_path: Path) -> None:
+    """Which is why shared.yaml asks for two marks."""
+    config = yaml.safe_load((SCHEDULER_CONFIG / "shared.yaml").read_text())
+    loop, binding = config["extenders"]
+    binding["managedResources"] = loop["managedResources"]
+    with pytest.raises(AssertionError, match="duplicate extender managed resource name"):
+        read_by_kube_scheduler(config, tmp_path)
+
+
+def read_by_kube_scheduler(config: Object, folder: Path) -> Object:
+    """Return the configuration as kube-scheduler understood it; it is told of a server that is never asked."""
+    kubeconfig, given, written = folder / "kubeconfig", folder / "given.yaml", folder / "written.yaml"
+    nowhere = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere"}}],
+        "current-context": "nowhere",
+    }
+    kubeconfig.write_text(yaml.safe_dump(nowhere))
+    config["clientConnection"]["kubeconfig"] = str(kubeconfig)
+    given.write_text(yaml.safe_dump(config))
+    program = control_plane_binaries()["kube-scheduler"]
+    run([program, f"--config={given}", f"--write-config-to={written}", "--secure-port=0"])
+    result: Object = yaml.safe_load(written.read_text())
+    return result
