@@ -1,0 +1,52 @@
+# Everything runs in .venv, which is made from the hash-locked requirements on first use and again when they change.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml
+CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
+	sys.executable + " is Python %d.%d, 3.11 or newer is needed: make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test unit controlplane lint build lock
+
+help: ## Print this list
+	@echo "make TARGET [PYTHON=python3.11 or newer]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1: \2/p' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## Play a gang's life on a real control plane, step by step (the first time it is built: about 5 minutes)
+	@$(BIN)/python -m e2e demo
+
+test: lint unit controlplane ## Check and test everything, the real control plane included
+
+unit: $(INSTALLED) ## Run the tests that need no control plane
+	$(BIN)/pytest -m "not controlplane"
+
+controlplane: $(INSTALLED) ## Run the tests on the real control plane
+	$(BIN)/pytest -m controlplane
+
+lint: $(INSTALLED) ## Check style, types, the direction of imports and the Dockerfile
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/mypy
+
+build: $(INSTALLED) ## Build the control plane's binaries, if they are not there yet
+	@$(BIN)/python -m e2e build
+
+lock: ## Lock what pyproject.toml asks for, keeping the versions locked now (delete the files first for the newest ones)
+	$(PYTHON) -m venv --clear .cache/lock
+	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.cache/lock/bin/uv pip compile $(LOCK) --output-file requirements.txt
+	.cache/lock/bin/uv pip compile $(LOCK) --group dev --output-file requirements-dev.txt
+
+$(INSTALLED): requirements-dev.txt pyproject.toml
+	@$(or $(wildcard $(BIN)/python),$(PYTHON)) -c $(CHECK_VERSION)
+	@echo "Installing the locked requirements into .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
