@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 import structlog
@@ -77,7 +77,7 @@ class App:
             nominate=self._nominator.submit,
             announce=self._recorder.announce,
         )
-        bind = Bind(self._cluster, self._barrier, Binder(api, self._metrics), deadlines.binding_s)
+        bind = Bind(self._cluster, self._barrier, Binder(api, self._metrics))
         self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)
 
     async def run(self) -> None:
@@ -128,5 +128,4 @@ async def _listening(app: web.Application, address: str, port: int) -> AsyncIter
         await web.TCPSite(runner, address, port).start()
         yield
     finally:
-        with suppress(asyncio.CancelledError):
-            await runner.cleanup()
+        await runner.cleanup()

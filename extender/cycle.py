@@ -81,8 +81,7 @@ class Cycle:
             self._warned.discard(uid)
 
     def _nominate(self, gang: Gang) -> None:
-        reservation = self._cluster.reservations.get(gang.key)
-        slots = {slot.holder: slot for slot in (reservation.slots if reservation else ())}
+        slots = self._cluster.reservations.by_holder(gang.key)
         for pod in gang.waiting:
             slot = slots.get(pod.uid)
             asked = self._asked.get(pod.uid)
@@ -94,7 +93,6 @@ class Cycle:
                 self._submit(Nomination(pod.namespace, pod.name, pod.uid, slot.node))
 
     def _news_of(self, gang: Gang) -> list[Announcement]:
-        standings = self._planner.standings
         news = []
         if gang.satisfied and gang.key in self._barrier.opened:
             self._barrier.opened.discard(gang.key)
@@ -103,12 +101,20 @@ class Cycle:
             if pod.uid not in self._warned:
                 self._warned.add(pod.uid)
                 news.append(announce_disagreement(gang, pod))
-        standing = standings.get(gang.key)
-        for pod in gang.waiting if standing else ():
-            if standing and standings.outdated(gang.key, pod.uid):
-                standings.tell(pod.uid, standing.text)
-                news.append(announce_rejection(pod, standing.text))
-        return news
+        return news + self._corrections_for(gang)
+
+    def _corrections_for(self, gang: Gang) -> list[Announcement]:
+        """Return an Event for each member that was told what is not the reason any more, and now sleeps."""
+        standing = self._planner.standings.get(gang.key)
+        if standing is None:
+            return []
+        slots = self._cluster.reservations.by_holder(gang.key)
+        corrected = [
+            pod
+            for pod in gang.waiting
+            if pod.uid not in slots and self._planner.standings.correct(pod.uid, standing.text)
+        ]
+        return [announce_rejection(pod, standing.text) for pod in corrected]
 
 
 def _sleeps_elsewhere(pod: Pod, slot: Slot) -> bool:

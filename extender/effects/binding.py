@@ -88,7 +88,8 @@ class Binder:
     async def bind(self, binding: Binding, *, deadline_s: float) -> BindOutcome:
         """Bind the pod, trying until `deadline_s` on the event loop's clock.
 
-        Answers LAST_LOOK_S after the deadline at the latest. A pod that is on the node already counts as bound. Raises nothing.
+        Answers LAST_LOOK_S after the deadline at the latest. A pod that is on the node already counts as bound.
+        Raises nothing.
         """
         try:
             async with asyncio.timeout_at(deadline_s):

@@ -17,7 +17,7 @@ from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.verdict import Admission, NoRoom, Placed
 from extender.state.cluster import Cluster
-from extender.state.reservations import Stage
+from extender.state.reservations import Reservation, Stage
 from extender.state.standings import Standing, Standings
 
 REFUSAL_HOLDS_S = 10.0
@@ -30,6 +30,10 @@ class Deadlines(Struct, frozen=True):
 
     gathering_s: float
     binding_s: float
+
+    def end_s(self, reservation: Reservation) -> float:
+        """Return when the reservation's time is over, on the event loop's clock."""
+        return reservation.since_s + (self.gathering_s if reservation.vacant_count else self.binding_s)
 
 
 class Planner:
@@ -65,7 +69,7 @@ class Planner:
         """Give back room whose time is over; return what is to be said about it."""
         announcements = []
         for reservation in self._cluster.reservations:
-            if reservation.deadline_s > now_s or not reservation.expires:
+            if not reservation.expires or self._deadlines.end_s(reservation) > now_s:
                 continue
             gang = self._cluster.gangs.get(reservation.key)
             if gang is not None and reservation.vacant_count:
@@ -78,7 +82,7 @@ class Planner:
 
     def next_deadline_s(self) -> float | None:
         """Return when `expire` has something to do next, if ever."""
-        times = [reservation.deadline_s for reservation in self._cluster.reservations if reservation.expires]
+        times = [self._deadlines.end_s(held) for held in self._cluster.reservations if held.expires]
         times += [until for refused in self._refused_until_s.values() for until in refused.values()]
         return min(times, default=None)
 
@@ -142,19 +146,19 @@ class Planner:
         return Counter((slot.node, slot.shape) for slot in (reservation.slots if reservation else ()))
 
     def _reserve(self, gang: Gang, placed: Placed, now_s: float) -> None:
-        absent = any(not placement.uid for placement in placed.placements)
-        wait_s = self._deadlines.gathering_s if absent else self._deadlines.binding_s
-        self._cluster.reservations.reserve(gang.key, placed.placements, now_s + wait_s)
+        self._cluster.reservations.reserve(gang.key, placed.placements, now_s)
         self.standings.drop(gang.key)
 
     def _admit(self, gang: Gang) -> Admission:
         reservation = self._cluster.reservations.get(gang.key)
+        gave_up_at = min(self._gave_up_at.get(gang.key, 0), gang.present)  # a member that goes and comes is another
+        self._gave_up_at[gang.key] = gave_up_at
         return admit_gang(
             gang,
             self._cluster.snapshot(),
             kept=[slot.as_placement() for slot in reservation.slots] if reservation else (),
             avoid=self._refused_until_s.get(gang.key, {}).keys(),
-            plan_absent=self._gave_up_at.get(gang.key, 0) < gang.present,
+            plan_absent=gave_up_at < gang.present,
         )
 
     def _end_refusals(self, now_s: float) -> None:

@@ -55,10 +55,10 @@ class Slot:
 
 @dataclass(slots=True)
 class Reservation:
-    """The slots of one gang. At `deadline_s` (of the event loop's clock) what is not BINDING is given back."""
+    """The slots of one gang, held since `since_s` on the event loop's clock; see `Deadlines` for how long."""
 
     key: GangKey
-    deadline_s: float
+    since_s: float
     slots: list[Slot] = field(default_factory=list)
 
     def slot_of(self, uid: PodUid) -> Slot | None:
@@ -113,20 +113,29 @@ class Reservations:
         """Return the nodes on which room is held."""
         return {slot.node for reservation in self for slot in reservation.slots}
 
+    def by_holder(self, key: GangKey) -> dict[PodUid, Slot]:
+        """Return the gang's slots by who holds them."""
+        reservation = self._by_gang.get(key)
+        return {slot.holder: slot for slot in reservation.slots if slot.holder} if reservation else {}
+
     def slot_of(self, pod: Pod) -> Slot | None:
         """Return the slot that the pod holds."""
         reservation = self._by_gang.get(pod.gang.key) if isinstance(pod.gang, GangClaim) else None
         return reservation.slot_of(pod.uid) if reservation else None
 
-    def reserve(self, key: GangKey, placements: Iterable[Placement], deadline_s: float) -> Reservation:
-        """Take room for the placements, beside what the gang holds already; the later deadline holds."""
-        reservation = self._by_gang.setdefault(key, Reservation(key, deadline_s))
-        reservation.deadline_s = max(deadline_s, reservation.deadline_s)
+    def reserve(self, key: GangKey, placements: Iterable[Placement], now_s: float) -> None:
+        """Take room for the placements, beside what the gang holds already.
+
+        Its time starts anew only while no member was let through: a held bind call must end before kube-scheduler
+        gives it up.
+        """
+        reservation = self._by_gang.setdefault(key, Reservation(key, now_s))
+        if reservation.count(Stage.PLANNED) == len(reservation.slots):
+            reservation.since_s = now_s
         for placement in placements:
             self._ledger.charge(placement.node, placement.shape)
             reservation.slots.append(Slot(placement.node, placement.shape, placement.role, placement.uid))
         self._changes.touch(key)
-        return reservation
 
     def let_in(self, pod: Pod) -> Slot | None:
         """Give a new member the room that was reserved for it before it existed, if there is such room."""
@@ -143,12 +152,12 @@ class Reservations:
         slot.stage = stage
         self._changes.touch(key)
 
-    def fall_back(self, pod: Pod, deadline_s: float) -> None:
-        """Keep the room of a member that could not be bound: it comes again, or the deadline ends it."""
+    def fall_back(self, pod: Pod, now_s: float) -> None:
+        """Keep the room of a member that could not be bound: it comes again, or its time ends."""
         reservation = self._by_gang.get(pod.gang.key) if isinstance(pod.gang, GangClaim) else None
         slot = reservation.slot_of(pod.uid) if reservation else None
         if reservation is not None and slot is not None:
-            reservation.deadline_s = max(reservation.deadline_s, deadline_s)
+            reservation.since_s = now_s
             self.advance(reservation.key, slot, Stage.PLANNED)
 
     def open_barrier(self, reservation: Reservation) -> None:

@@ -43,20 +43,20 @@ class Standings:
         """Forget a gang that waits no longer."""
         self._by_gang.pop(key, None)
 
-    def tell(self, uid: PodUid, text: str) -> bool:
-        """Note that a member is told this; False when it has heard the same before."""
-        news = self._told.get(uid) != text
+    def tell(self, uid: PodUid, text: str) -> None:
+        """Note that a member is told this."""
         self._told[uid] = text
-        return news
 
     def heard(self, uid: PodUid) -> bool:
         """Whether the member was turned away by us, and so sleeps until it is woken."""
         return uid in self._told
 
-    def outdated(self, key: GangKey, uid: PodUid) -> bool:
-        """Whether a member was told something else than what holds for its gang now."""
-        standing = self._by_gang.get(key)
-        return standing is not None and self._told.get(uid, standing.text) != standing.text
+    def correct(self, uid: PodUid, text: str) -> bool:
+        """Note that a member that was told something else is told this instead; False when there is no need."""
+        outdated = self._told.get(uid, text) != text
+        if outdated:
+            self._told[uid] = text
+        return outdated
 
     def forget(self, uid: PodUid) -> None:
         """Forget what a pod was told."""

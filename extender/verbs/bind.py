@@ -29,11 +29,10 @@ class PostsBindings(Protocol):
 class Bind:
     """The bind verb on one cluster state."""
 
-    def __init__(self, cluster: Cluster, barrier: Barrier, binder: PostsBindings, binding_s: float) -> None:
+    def __init__(self, cluster: Cluster, barrier: Barrier, binder: PostsBindings) -> None:
         self._cluster = cluster
         self._barrier = barrier
         self._binder = binder
-        self._binding_s = binding_s
 
     async def bind(self, args: BindingArgs, is_connected: Callable[[], bool], clock: Callable[[], float]) -> str:
         """Return "" once the pod is bound to the node, or why it is not; waits for the pod's gang."""
@@ -50,5 +49,5 @@ class Bind:
             Binding(args.namespace, args.name, args.uid, args.node), deadline_s=clock() + POSTING_S
         )
         if not outcome.is_bound:
-            self._cluster.reservations.fall_back(pod, clock() + self._binding_s)
+            self._cluster.reservations.fall_back(pod, clock())
         return outcome.problem

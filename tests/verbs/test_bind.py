@@ -34,7 +34,7 @@ class BindRig(Rig):
     def __init__(self, *nodes: Node) -> None:
         super().__init__(*nodes)
         self.binder = KeptBindings()
-        self.verb = Bind(self.cluster, self.barrier, self.binder, BINDING_S)
+        self.verb = Bind(self.cluster, self.barrier, self.binder)
 
     def call(self, pod: Pod, node: str, is_connected: Callable[[], bool] = lambda: True) -> asyncio.Task[str]:
         args = BindingArgs(pod.namespace, pod.name, pod.uid, node)

@@ -14,7 +14,7 @@ from extender.verbs.bind import Bind
 from extender.verbs.health import Health
 from extender.verbs.server import Verbs, make_app
 from tests.builders import a_node, gang_annotations, pod_json
-from tests.rig import BINDING_S, Rig
+from tests.rig import Rig
 
 Client = TestClient[Request, Application]
 
@@ -51,7 +51,7 @@ def metrics() -> Metrics:
 async def client(aiohttp_client: Any, watched: Watched, metrics: Metrics) -> Client:
     rig = Rig(a_node("n1"), a_node("n2"))
     health = Health(rig.cluster, {"pods": watched, "nodes": Watched()}, metrics)
-    bind = Bind(rig.cluster, rig.barrier, AlwaysBound(), BINDING_S)
+    bind = Bind(rig.cluster, rig.barrier, AlwaysBound())
     verbs = Verbs(rig.cluster, rig.planner, bind, metrics, health.is_ready)
     client: Client = await aiohttp_client(make_app(verbs, health.routes(), metrics, max_body_bytes=20_000))
     return client
