@@ -7,6 +7,8 @@ import pytest
 from extender.cli.gang_extender import main
 from extender.config import ConfigError, load_config
 
+pytestmark = pytest.mark.usefixtures("logs_as_before")
+
 HEAD = "apiVersion: gang-extender.io/v1alpha1\nkind: GangExtenderConfiguration\n"
 
 

@@ -1,0 +1,1 @@
+"""How we find the API server and talk to it."""

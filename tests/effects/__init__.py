@@ -1,0 +1,1 @@
+"""How our writes reach the API server."""
