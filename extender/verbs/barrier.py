@@ -53,6 +53,8 @@ class Barrier:
     def reconsider(self, keys: Iterable[GangKey]) -> None:
         """Let through, or refuse, the held calls of these gangs, as their state says now."""
         for key in keys:
+            if self._cluster.gangs.get(key) is None:
+                self.opened.discard(key)
             calls = self._held.get(key)
             if not calls:
                 continue

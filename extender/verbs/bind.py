@@ -34,7 +34,7 @@ class Bind:
         self._barrier = barrier
         self._binder = binder
 
-    async def bind(self, args: BindingArgs, is_connected: Callable[[], bool], clock: Callable[[], float]) -> str:
+    async def bind(self, args: BindingArgs, is_connected: Callable[[], bool], now_s: Callable[[], float]) -> str:
         """Return "" once the pod is bound to the node, or why it is not; waits for the pod's gang."""
         pod = self._cluster.pods.get(args.uid)
         if pod is None:
@@ -46,8 +46,8 @@ class Bind:
             if refusal:
                 return refusal
         outcome = await self._binder.bind(
-            Binding(args.namespace, args.name, args.uid, args.node), deadline_s=clock() + POSTING_S
+            Binding(args.namespace, args.name, args.uid, args.node), deadline_s=now_s() + POSTING_S
         )
         if not outcome.is_bound:
-            self._cluster.reservations.fall_back(pod, clock())
+            self._cluster.reservations.fall_back(pod, now_s())
         return outcome.problem

@@ -40,7 +40,6 @@ KEEP_ALIVE_S = 150.0
 """Above the 90 s after which kube-scheduler's client closes an idle connection itself."""
 
 _log = structlog.get_logger()
-_clock = asyncio.get_running_loop
 
 
 class Verbs:
@@ -72,7 +71,7 @@ class Verbs:
             return _json(encode_filter_error(NOT_SYNCED))
         if self._planner.standings.heard(args.pod.uid):
             self._metrics.repeat_filter_calls.inc()
-        answer = self._filter.answer(args, _clock().time())
+        answer = self._filter.answer(args, _now_s())
         return _json(encode_filter(args, answer.accepted, unresolvable=answer.rejected))
 
     async def prioritize(self, request: web.Request) -> web.Response:
@@ -94,7 +93,7 @@ class Verbs:
         def is_connected() -> bool:
             return request.transport is not None and not request.transport.is_closing()
 
-        return _json(encode_binding(await self._bind.bind(args, is_connected, _clock().time)))
+        return _json(encode_binding(await self._bind.bind(args, is_connected, _now_s)))
 
 
 def make_app(verbs: Verbs, health: list[web.RouteDef], metrics: Metrics, max_body_bytes: int) -> web.Application:
@@ -109,11 +108,11 @@ def _guard(metrics: Metrics) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        started_s = _clock().time()
+        started_s = _now_s()
         answer = await _answer(request, handler)
         if request.path.startswith(PREFIX) and answer.status != 404:
             verb = request.path.removeprefix(f"{PREFIX}/")
-            metrics.verb_duration.labels(verb, str(answer.status)).observe(_clock().time() - started_s)
+            metrics.verb_duration.labels(verb, str(answer.status)).observe(_now_s() - started_s)
         return answer
 
     return guard
@@ -138,6 +137,10 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 def _allow(error: web.HTTPException) -> dict[str, str]:
     return {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _json(body: bytes) -> web.Response:
