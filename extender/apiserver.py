@@ -43,6 +43,10 @@ class NoAnswerError(Exception):
     """No whole answer came; whether the API server did what was asked is unknown."""
 
 
+class SilenceError(NoAnswerError):
+    """A stream brought nothing for as long as we wait; the server may be gone, or have nothing to say."""
+
+
 class _Status(Struct):
     message: str
 
@@ -124,8 +128,8 @@ class ApiServer:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """GET `path` and yield an iterator over the answer's lines, without newlines and of any length.
 
-        Raises RefusedError for any status but 200, and NoAnswerError, from the iterator as well, when the
-        connection breaks or nothing comes for `silence_s`. A last line without a newline is dropped.
+        Raises RefusedError for any status but 200, and, from the iterator as well, NoAnswerError when the connection
+        breaks and SilenceError when nothing comes for `silence_s`. A last line without a newline is dropped.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silence_s)
         async with self._send("GET", path, query, timeout) as answer:
@@ -162,8 +166,9 @@ class ApiServer:
             ) as answer:
                 yield answer
         except (aiohttp.ClientError, OSError) as error:
+            kind = SilenceError if isinstance(error, aiohttp.SocketTimeoutError) else NoAnswerError
             problem = str(error) or type(error).__name__
-            raise NoAnswerError(f"no answer from {self.host} to {method} {path}: {problem}") from error
+            raise kind(f"no answer from {self.host} to {method} {path}: {problem}") from error
         except ConfigException as error:
             raise NoAnswerError(f"our credentials for {self.host} cannot be read: {error}") from error
 

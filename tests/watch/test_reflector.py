@@ -220,9 +220,9 @@ async def test_a_server_that_restarts_is_found_again_without_a_list(
     assert sink.lists == 1
 
 
-@pytest.mark.parametrize("mute", [silence, no_answer, break_off])
+@pytest.mark.parametrize(("mute", "reason"), [(silence, "silent"), (no_answer, "silent"), (break_off, "no_answer")])
 async def test_a_connection_that_is_dead_is_left_for_another(
-    stub: ApiServerStub, api: ApiServer, metrics: Metrics, sink: Sink, mute: Answer
+    stub: ApiServerStub, api: ApiServer, metrics: Metrics, sink: Sink, mute: Answer, reason: str
 ) -> None:
     stub.answer_next("watch", mute, mute)
     pace = Pace(silence_s=0.05, first_pause_s=0.01)
@@ -231,7 +231,21 @@ async def test_a_connection_that_is_dead_is_left_for_another(
         await put_nodes(stub, "n1")
         await eventually(lambda: "n1" in sink.nodes)
     assert sink.lists == 1
-    assert reconnects(metrics, "no_answer") >= 1
+    assert reconnects(metrics, reason) >= 1
+
+
+async def test_a_cluster_where_nothing_happens_is_asked_at_an_even_pace_and_stays_fresh(
+    stub: ApiServerStub, api: ApiServer, metrics: Metrics, sink: Sink
+) -> None:
+    pace = Pace(silence_s=0.05, first_pause_s=0.005, longest_pause_s=1.0, healthy_s=0.04)
+    reflector = a_reflector(api, metrics, sink, pace)
+    async with running(reflector):
+        await watching(stub, 8)
+        assert reflector.is_fresh(asyncio.get_running_loop().time())
+    first, *_, last = stub.calls_of("watch")
+    assert 0.35 <= last.at_s - first.at_s < 0.9  # with pauses that double it would be 0.98
+    assert reconnects(metrics, "silent") >= 7
+    assert sink.lists == 1
 
 
 async def test_it_is_fresh_while_the_server_talks_and_stale_when_it_has_gone(
