@@ -1,0 +1,1 @@
+"""A real control plane on one machine, and what is tried and shown on it."""

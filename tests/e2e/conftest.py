@@ -1,0 +1,28 @@
+"""Job controllers beside the session's control plane."""
+
+import pytest
+
+from e2e.build import training_operator_binary
+from e2e.cluster import Cluster
+from e2e.elasticjob.launcher import start_elasticjob_operator
+from e2e.trainingoperator.launcher import start_training_operator
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the training operator before the first test, since that takes longer than a test may."""
+    needed = any("training_operator" in getattr(item, "fixturenames", ()) for item in session.items)
+    if needed and not session.config.option.collectonly:
+        terminal = session.config.get_terminal_writer()
+        training_operator_binary(lambda line: terminal.write(f"{line}\n", flush=True))
+
+
+@pytest.fixture(scope="session")
+def elasticjob_operator(cluster: Cluster) -> None:
+    """Run the stand-in for DLRover's operator."""
+    start_elasticjob_operator(cluster)
+
+
+@pytest.fixture(scope="session")
+def training_operator(cluster: Cluster) -> None:
+    """Run Kubeflow's own training operator."""
+    start_training_operator(cluster)

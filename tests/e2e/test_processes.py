@@ -1,0 +1,65 @@
+"""Do a cluster's processes end with it, whatever happens?"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.processes import DeadlineExceededError, Process, StartError, free_ports, wait_for
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from e2e.processes import Process
+print(Process("sleeper", ["sleep", "60"], Path(sys.argv[1])).pid, flush=True)
+time.sleep(60)
+"""
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"  # nobody collects it here
+
+
+def test_a_process_dies_with_its_starter_even_if_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTER, str(tmp_path / "log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as starter:  # noqa: S603 - ourselves
+        assert starter.stdout
+        sleeper = int(starter.stdout.readline())
+        assert not has_ended(sleeper)
+        starter.kill()
+
+    wait_for(lambda: has_ended(sleeper), deadline_s=5, why="the sleeper is killed")
+
+
+def test_a_process_that_does_not_heed_term_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("e2e.processes._STOP_S", 0.2)
+    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
+    process = Process("stubborn", [sys.executable, "-c", stubborn], tmp_path / "log")
+    wait_for(process.log_tail, deadline_s=5, why="it ignores TERM")
+
+    process.stop()
+
+    with pytest.raises(StartError, match=f"stubborn ended by itself with code -{signal.SIGKILL:d}"):
+        process.check()
+
+
+def test_a_process_that_ended_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    process = Process("etcd", ["sh", "-c", "echo first; echo port 1 is in use; exit 3"], tmp_path / "log")
+    with pytest.raises(StartError, match=r"etcd ended by itself with code 3[^\0]*in use\n[^\0]*start again"):
+        wait_for(process.check, deadline_s=5, why="it ends")
+
+
+def test_ports_are_different_and_free() -> None:
+    assert len(set(free_ports(20))) == 20
+
+
+def test_waiting_in_vain_says_for_what_and_what_was_seen() -> None:
+    with pytest.raises(DeadlineExceededError, match=r"not within 0 s: pods run; the last answer was \[\]"):
+        wait_for(list, deadline_s=0, why="pods run")
