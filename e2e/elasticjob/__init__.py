@@ -1,0 +1,1 @@
+"""Stand-in for DLRover's ElasticJob operator and job master, which cannot be had here."""

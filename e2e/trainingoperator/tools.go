@@ -1,0 +1,5 @@
+//go:build tools
+
+package trainingoperator
+
+import _ "github.com/kubeflow/training-operator/cmd/training-operator.v1"
