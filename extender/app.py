@@ -34,7 +34,7 @@ from extender.watch.reflector import Reflector
 from extender.watch.sources import nodes, pods
 
 SHUTDOWN_S = 5.0
-"""For answers under way. Held bind calls are cut: kube-scheduler tries them again, and nothing was posted."""
+"""For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
 
 _log = structlog.get_logger()
 
@@ -99,6 +99,7 @@ class App:
             ]
             await stop.wait()
             _log.info("stopping")
+            self._barrier.refuse_all()
             for task in running:
                 task.cancel()
 
@@ -116,8 +117,10 @@ class App:
 
     def _is_current(self, nomination: Nomination) -> bool:
         pod = self._cluster.pods.get(nomination.uid)
-        slot = self._cluster.reservations.slot_of(pod) if pod else None
-        return slot is not None and slot.stage is Stage.PLANNED and slot.node == nomination.node
+        slot = self._cluster.reservations.slot_of(nomination.uid)
+        if pod is None or slot is None or slot.stage is not Stage.PLANNED:
+            return False
+        return slot.node == (nomination.node or pod.nominated_node)
 
 
 @asynccontextmanager

@@ -5,14 +5,11 @@ its reason, and nowhere else.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-
-API_VERSION = "gang-extender.io/v1alpha1"
-KIND = "GangExtenderConfiguration"
 
 
 class ConfigError(Exception):
@@ -53,7 +50,14 @@ class GangConfig(_Section):
 
     binding_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
     """How long room waits for members that exist to come to bind. kube-scheduler's longest back-off is 10 s, so that a
-    member which just missed its turn comes at least five times. Keep it below the bind entry's httpTimeout."""
+    member which just missed its turn comes at least five times. Keep it 20 s below the bind entry's httpTimeout."""
+
+    @model_validator(mode="after")
+    def _gather_before_binding_ends(self) -> Self:
+        """Members that came early are held at bind meanwhile, which binding_seconds limits."""
+        if self.gathering_seconds > self.binding_seconds:
+            raise ValueError("gatheringSeconds must not be above bindingSeconds: members that came early wait at bind")
+        return self
 
 
 class LogConfig(_Section):

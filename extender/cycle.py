@@ -11,10 +11,10 @@ from extender.decide.explain import announce_disagreement, announce_placed, anno
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
 from extender.model.gang import Gang
-from extender.model.pod import Pod, PodUid
+from extender.model.pod import PodUid
 from extender.state.cluster import Cluster
 from extender.state.planning import Planner
-from extender.state.reservations import Slot, Stage
+from extender.state.wakeups import WakeUps
 from extender.verbs.barrier import Barrier
 
 UNREADY_PAUSE_S = 1.0
@@ -38,7 +38,7 @@ class Cycle:
         self._barrier = barrier
         self._submit = nominate
         self._announce = announce
-        self._asked: dict[PodUid, Slot] = {}
+        self._wakeups = WakeUps(cluster)
         self._warned: set[PodUid] = set()
 
     async def run(self, is_ready: Callable[[], bool]) -> None:
@@ -49,7 +49,8 @@ class Cycle:
         while True:
             ready = is_ready()
             self.step(clock(), may_plan=ready)
-            await _wait(changed, self._planner.next_deadline_s() if ready else clock() + UNREADY_PAUSE_S)
+            await asyncio.sleep(0)  # whatever there is to do: others have their turn
+            await _wait(changed, self._next_s() if ready else clock() + UNREADY_PAUSE_S)
             changed.clear()
 
     def step(self, now_s: float, *, may_plan: bool = True) -> None:
@@ -65,8 +66,8 @@ class Cycle:
 
         # 3. Wake members that sleep in kube-scheduler although room is held for them.
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
-        for gang in gangs:
-            self._nominate(gang)
+        for pod, node in self._wakeups.due(gangs, now_s):
+            self._submit(Nomination(pod.namespace, pod.name, pod.uid, node))
 
         # 4. Say what users should know.
         for gang in gangs:
@@ -77,20 +78,12 @@ class Cycle:
         # 5. Forget pods that are gone.
         for uid in self._cluster.changes.take_gone():
             self._planner.standings.forget(uid)
-            self._asked.pop(uid, None)
+            self._wakeups.forget(uid)
             self._warned.discard(uid)
 
-    def _nominate(self, gang: Gang) -> None:
-        slots = self._cluster.reservations.by_holder(gang.key)
-        for pod in gang.waiting:
-            slot = slots.get(pod.uid)
-            asked = self._asked.get(pod.uid)
-            if asked is not None and (asked is not slot or asked.node == pod.nominated_node):
-                del self._asked[pod.uid]  # done, or meant for room that it no longer has
-                asked = None
-            if slot is not None and asked is None and _sleeps_elsewhere(pod, slot):
-                self._asked[pod.uid] = slot
-                self._submit(Nomination(pod.namespace, pod.name, pod.uid, slot.node))
+    def _next_s(self) -> float | None:
+        times = [self._planner.next_deadline_s(), self._wakeups.next_s()]
+        return min((at_s for at_s in times if at_s is not None), default=None)
 
     def _news_of(self, gang: Gang) -> list[Announcement]:
         news = []
@@ -106,20 +99,11 @@ class Cycle:
     def _corrections_for(self, gang: Gang) -> list[Announcement]:
         """Return an Event for each member that was told what is not the reason any more, and now sleeps."""
         standing = self._planner.standings.get(gang.key)
-        if standing is None:
+        if standing is None or gang.satisfied:
             return []
-        slots = self._cluster.reservations.by_holder(gang.key)
-        corrected = [
-            pod
-            for pod in gang.waiting
-            if pod.uid not in slots and self._planner.standings.correct(pod.uid, standing.text)
-        ]
+        sleepers = [pod for pod in gang.waiting if self._cluster.reservations.slot_of(pod.uid) is None]
+        corrected = [pod for pod in sleepers if self._planner.standings.correct(pod.uid, standing.text)]
         return [announce_rejection(pod, standing.text) for pod in corrected]
-
-
-def _sleeps_elsewhere(pod: Pod, slot: Slot) -> bool:
-    """Whether kube-scheduler gave the pod up, and will not look at its node by itself."""
-    return slot.stage is Stage.PLANNED and pod.turned_away and pod.nominated_node != slot.node
 
 
 async def _wait(changed: asyncio.Event, until_s: float | None) -> None:

@@ -18,6 +18,7 @@ from extender.model.pod import Pod
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
+from extender.state.reservations import Slot
 from extender.verbs.barrier import Barrier
 from extender.verbs.filter import Filter, FilterAnswer
 from extender.wire.extender_v1 import ExtenderArgs
@@ -97,6 +98,12 @@ class Rig:
         gang = self.cluster.gangs.get(GangKey(name))
         assert gang is not None
         return gang
+
+    def slot(self, pod: Pod) -> Slot:
+        """Return the room that the pod holds."""
+        slot = self.cluster.reservations.slot_of(pod.uid)
+        assert slot is not None
+        return slot
 
     def reserved(self) -> int:
         """Return how many members room is held for."""

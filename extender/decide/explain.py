@@ -83,8 +83,10 @@ def explain_planned_elsewhere(key: GangKey) -> str:
     return f'Gang "{key}" has room for this member on another node, which is tried next'
 
 
-def explain_foreign_scheduler(pod: Pod) -> str:
-    """Say why a member that kube-scheduler asks about does not count."""
+def explain_not_waiting(pod: Pod) -> str:
+    """Say why a member that kube-scheduler asks about is not one to place."""
+    if pod.terminating or pod.finished or pod.node_name or pod.gated:
+        return f'pod "{pod.namespace}/{pod.name}" is deleted, finished, gated or bound already'
     return (
         f'this extender does not serve the scheduler "{pod.scheduler_name}": add it to schedulerNames in the '
         "extender's configuration, or change the pod's schedulerName"
@@ -110,7 +112,7 @@ def announce_placed(gang: Gang) -> Announcement:
     """Make the Event for a gang whose min-available members are bound."""
     nodes = sorted({pod.node_name for pod in gang.bound})
     note = (
-        f'Gang "{gang.key}" is placed: {len(gang.bound)} members bound together (min-available {gang.min_available}) '
+        f'Gang "{gang.key}" is placed: {len(gang.bound)} of its members are bound (min-available {gang.min_available}) '
         f"on {len(nodes)} node(s): {', '.join(nodes)}"
     )
     return Announcement(gang.oldest, "Normal", "GangPlaced", "Binding", note)

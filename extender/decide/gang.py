@@ -44,7 +44,7 @@ def admit_gang(
         return Placed(())
 
     # 3. How many must find room together? Above min-available, each one goes for itself.
-    required = max(1, gang.min_available - len(gang.bound) - len(kept))
+    required = max(1, gang.min_available - gang.in_place - len(kept))
 
     # 4. Is there room?
     homes = {pod.node_name for pod in gang.bound} | {placement.node for placement in kept}
@@ -57,10 +57,12 @@ def admit_gang(
 def expect_absent(gang: Gang) -> Member | None:
     """Return what a member that does not exist yet will look like, or None where that cannot be told.
 
+    At least one member must be waiting.
+
     Replicas of one role are made from one template, so the youngest member shows it, unless it is one of a kind (a
     parameter server, a master). A wrong guess is mended when the real member comes; nothing is bound before.
     """
-    youngest = gang.waiting[-1] if gang.waiting else gang.bound[-1]
+    youngest = gang.waiting[-1]
     if youngest.role in LEADER_ROLES:
         return None
     return Member(youngest.shape, youngest.role)

@@ -5,12 +5,12 @@ could not, innocent pods would die for nothing. So a member may preempt only whe
 gang fit. (A gang that needs victims on several nodes is refused: one call shows the victims of one node each.)
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from extender.decide.gang import admit_gang
 from extender.decide.trial import Trial
 from extender.model.gang import Gang
-from extender.model.pod import Pod, PodShape
+from extender.model.pod import Pod
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placed, Placement
 
@@ -21,12 +21,16 @@ def worthwhile_node(
     snapshot: Snapshot,
     *,
     kept: Sequence[Placement] = (),
-    avoid: Collection[tuple[str, PodShape]] = (),
 ) -> str | None:
-    """Return the first candidate node, the fewest victims first, whose victims' room makes the whole gang fit."""
+    """Return the first candidate node, the fewest victims first, whose victims' room makes the whole gang fit.
+
+    None, too, when it fits without anybody's death; `kept` is room that members hold already.
+    """
+    if isinstance(admit_gang(gang, snapshot, kept=kept, plan_absent=False), Placed):
+        return None
     for node in sorted(victims, key=lambda name: (len(victims[name]), name)):
         after = _without(victims[node], snapshot)
-        if isinstance(admit_gang(gang, after, kept=kept, avoid=avoid, plan_absent=False), Placed):
+        if isinstance(admit_gang(gang, after, kept=kept, plan_absent=False), Placed):
             return node
     return None
 
@@ -35,7 +39,7 @@ def _without(victims: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
     trial = Trial(snapshot)
     rooms = dict(snapshot.rooms)
     for pod in victims:
-        if pod.node_name in rooms:
+        if pod.occupies_node and pod.node_name in rooms:
             trial.evict(pod.shape, pod.node_name)
             rooms[pod.node_name] = trial.room(pod.node_name)
     return Snapshot(snapshot.generation, rooms)

@@ -61,8 +61,8 @@ class Pod(Struct, frozen=True, gc=False):
 
     `created_at` is in seconds since the epoch. `priority` is the admitted number. `role` is its part in a training
     job (`ps`, `worker`, `master`, ...), empty when no label says so. `gang` is None for a pod without gang metadata.
-    `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod sleeps until
-    something wakes it.
+    `finished` is Succeeded or Failed. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled
+    is False): such a pod sleeps until something wakes it.
     """
 
     uid: PodUid
@@ -75,6 +75,7 @@ class Pod(Struct, frozen=True, gc=False):
     scheduler_name: str = "default-scheduler"
     priority: int = 0
     finished: bool = False
+    succeeded: bool = False
     terminating: bool = False
     gated: bool = False
     turned_away: bool = False

@@ -16,12 +16,12 @@ from cachetools import LRUCache
 
 from extender.model.claim import GangClaim, GangKey
 from extender.model.node import Node
-from extender.model.pod import Pod, PodUid
+from extender.model.pod import Pod, PodShape, PodUid
 from extender.model.snapshot import Snapshot
 from extender.state.changes import Changes
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
-from extender.state.reservations import Reservations
+from extender.state.reservations import Reservations, Slot, Stage
 
 REMEMBERED_DELETIONS = 100_000
 """A filter call may come after its pod's deletion was watched; a pod in this many is never taken for a new one. About
@@ -77,18 +77,25 @@ class Cluster:
         before = self.pods.get(pod.uid)
         if before == pod:
             return
-        if before is not None:
-            self._settle(before, pod)
-        elif pod.occupies_node:
-            self._ledger.charge(pod.node_name, pod.shape)
+        slot = self.reservations.slot_of(pod.uid)
+        self._charge(before, pod)
         self.pods[pod.uid] = pod
-        self._note_member(before, pod)
+        if before is not None and key_of(before) != key_of(pod):
+            self._change_gang(before, slot)
+        self.gangs.put(pod)
+        if (key := key_of(pod)) is not None:
+            self.changes.touch(key)
+            if before is None or _planning_view(before) != _planning_view(pod):
+                self._note_member(pod, key, slot)
 
-    def learn_pod(self, pod: Pod) -> Pod:
-        """Return what is known of a pod that kube-scheduler asks about; it may be ahead of our watch."""
+    def learn_pod(self, pod: Pod) -> Pod | None:
+        """Return what is known of a pod that kube-scheduler asks about, which may be ahead of our watch.
+
+        None when the pod was deleted already.
+        """
         if pod.uid not in self.pods and pod.uid not in self._deleted:
             self.upsert_pod(pod)
-        return self.pods.get(pod.uid, pod)
+        return self.pods.get(pod.uid)
 
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
@@ -97,47 +104,51 @@ class Cluster:
         if pod is None:
             return
         self.changes.lose(uid)
-        slot = self.reservations.leave(pod)
+        slot = self.reservations.leave(uid)
         if pod.occupies_node:
             self._ledger.discharge(pod.node_name, pod.shape)
         if pod.occupies_node or slot is not None:
             self.changes.free_room()
         self.gangs.drop(pod)
-        if isinstance(pod.gang, GangClaim):
-            self.changes.plan(pod.gang.key)
+        if (key := key_of(pod)) is not None:
+            self.changes.plan(key)
 
-    def _settle(self, before: Pod, pod: Pod) -> None:
+    def _charge(self, before: Pod | None, pod: Pod) -> None:
         """Pass room from the slot to the bound pod, and from a finished pod back to its node."""
-        held_on = before.node_name if before.occupies_node else ""
-        if before.occupies_node:
-            self._ledger.discharge(before.node_name, before.shape)
+        held: tuple[str, PodShape] | None = None
+        if before is not None and before.occupies_node:
+            held = before.node_name, before.shape
+            self._ledger.discharge(*held)
         if pod.node_name or pod.terminating or pod.finished:
-            slot = self.reservations.leave(before)
-            held_on = slot.node if slot else held_on
+            slot = self.reservations.leave(pod.uid)
+            held = (slot.node, slot.shape) if slot else held
         if pod.occupies_node:
             self._ledger.charge(pod.node_name, pod.shape)
-        stays = pod.occupies_node and (held_on, before.shape) == (pod.node_name, pod.shape)
-        if held_on and not stays:
+        if held is not None and (not pod.occupies_node or held != (pod.node_name, pod.shape)):
             self.changes.free_room()
 
-    def _note_member(self, before: Pod | None, pod: Pod) -> None:
-        if before is not None and before.gang != pod.gang:
-            self.reservations.leave(before)
-            self.gangs.drop(before)
-        self.gangs.put(pod)
-        if not isinstance(pod.gang, GangClaim):
-            return
-        self.changes.touch(pod.gang.key)
-        if before is None or _planning_view(before) != _planning_view(pod):
-            self._admit_member(pod, pod.gang.key)
-
-    def _admit_member(self, pod: Pod, key: GangKey) -> None:
-        joins = not (pod.node_name or pod.terminating or pod.finished)
-        leaves = pod.terminating or pod.finished
-        if leaves or (joins and self.reservations.let_in(pod) is None):
+    def _change_gang(self, before: Pod, slot: Slot | None) -> None:
+        """Take a pod out of its former gang; a Binding that is being posted keeps its room until that has ended."""
+        if slot is not None and slot.stage < Stage.BINDING:
+            self.reservations.leave(before.uid)
+            self.changes.free_room()
+        self.gangs.drop(before)
+        if (key := key_of(before)) is not None:
             self.changes.plan(key)
+
+    def _note_member(self, pod: Pod, key: GangKey, slot: Slot | None) -> None:
+        """Let a new member into the room that waits for it; whatever else may change the gang's fate is planned."""
+        if self.gangs.is_waiting(pod) and self.reservations.let_in(pod, key):
+            return
+        if slot is None or not pod.occupies_node:  # from slot to node is what was planned
+            self.changes.plan(key)
+
+
+def key_of(pod: Pod) -> GangKey | None:
+    """Return the gang that the pod is a member of."""
+    return pod.gang.key if isinstance(pod.gang, GangClaim) else None
 
 
 def _planning_view(pod: Pod) -> tuple[object, ...]:
     """Return what of a member may make its gang fit, or no longer whole."""
-    return pod.gang, pod.gated, pod.shape, pod.terminating, pod.finished
+    return pod.gang, pod.gated, pod.shape, pod.node_name, pod.terminating, pod.finished, pod.scheduler_name

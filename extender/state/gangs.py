@@ -38,33 +38,42 @@ class GangIndex:
                 del self._members[pod.gang.key]
 
     def get(self, key: GangKey) -> Gang | None:
-        """Return the gang, or None when no member of it counts."""
+        """Return the gang, or None when no member of it waits or is bound."""
         if key not in self._views and key in self._members:
             self._views[key] = self._view(key)
         gang = self._views.get(key)
-        return gang if gang and gang.present else None
+        return gang if gang and (gang.waiting or gang.bound) else None
+
+    def is_waiting(self, pod: Pod) -> bool:
+        """Whether the pod is a member that we are to place."""
+        alive = not (pod.finished or pod.terminating or pod.gated)
+        return alive and not pod.node_name and pod.scheduler_name in self._scheduler_names
 
     def disagreeing(self, key: GangKey) -> list[Pod]:
         """Return the members whose min-available is not the one that holds."""
         gang = self.get(key)
         if gang is None:
             return []
-        return [
-            pod
-            for pod in (*gang.waiting, *gang.bound)
-            if isinstance(pod.gang, GangClaim) and pod.gang.min_available != gang.min_available
-        ]
+        return [pod for pod in (*gang.waiting, *gang.bound) if _min_available(pod) != gang.min_available]
 
     def _view(self, key: GangKey) -> Gang:
-        members = sorted(self._members[key].values(), key=lambda pod: (pod.created_at, pod.name))
-        alive = [pod for pod in members if not pod.finished and not pod.terminating]
-        claims = (pod.gang for pod in members if isinstance(pod.gang, GangClaim))
+        members = sorted(self._members[key].values(), key=_age)
+        waiting = tuple(pod for pod in members if self.is_waiting(pod))
+        bound = tuple(pod for pod in members if pod.node_name and not pod.finished and not pod.terminating)
+        oldest = min((*waiting, *bound), default=members[0], key=_age)
         return Gang(
             key,
-            min_available=next(claims).min_available,
-            waiting=tuple(pod for pod in alive if not pod.node_name and self._comes_to_us(pod)),
-            bound=tuple(pod for pod in alive if pod.node_name),
+            _min_available(oldest),
+            waiting,
+            bound,
+            # Of a gang that runs. What an earlier job of the same name has left behind does not count for a new one.
+            succeeded_count=sum(pod.succeeded for pod in members) if bound else 0,
         )
 
-    def _comes_to_us(self, pod: Pod) -> bool:
-        return pod.scheduler_name in self._scheduler_names and not pod.gated
+
+def _age(pod: Pod) -> tuple[float, str]:
+    return pod.created_at, pod.name
+
+
+def _min_available(pod: Pod) -> int:
+    return pod.gang.min_available if isinstance(pod.gang, GangClaim) else 0

@@ -16,7 +16,7 @@ TEXT_HOLDS_S = 10.0
 class Standing(Struct, frozen=True):
     """Why a gang waits; `kind` is the same while the verdict is, whatever numbers its text has."""
 
-    kind: tuple[str, str]
+    kind: str
     text: str
     since_s: float
 

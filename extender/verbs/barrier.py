@@ -1,8 +1,8 @@
 """Where do bind calls wait until their gang is complete?
 
 kube-scheduler asks for each member's binding in a goroutine of its own and counts the member on its node meanwhile.
-The calls of a gang are held here until min-available members are bound or held; then all of them go on together. A gang
-that loses its room while calls are held gets them all refused, before anything was posted.
+The calls of a gang are held here until min-available members are in place or held; then all of them go on together. A
+member that loses its room meanwhile has its call refused, before anything was posted for it.
 """
 
 from asyncio import Future, get_running_loop
@@ -37,7 +37,7 @@ class Barrier:
     async def wait(self, pod: Pod, key: GangKey, node: str, is_connected: Callable[[], bool]) -> str:
         """Return "" when the member may be bound to the node, or why it may not."""
         gang = self._cluster.gangs.get(key)
-        slot = self._cluster.reservations.slot_of(pod)
+        slot = self._cluster.reservations.slot_of(pod.uid)
         if slot is None and gang is not None and gang.satisfied:
             return ""
         if slot is None or slot.node != node:
@@ -60,19 +60,25 @@ class Barrier:
                 continue
             reservation = self._cluster.reservations.get(key)
             for uid, call in tuple(calls.items()):
-                slot = reservation.slot_of(uid) if reservation else None
+                slot = self._cluster.reservations.slot_of(uid)
                 if slot is None or slot.stage < Stage.HELD:  # given back, and perhaps planned anew since
                     self._end(key, uid, explain_lost_room(key))
                 elif not call.is_connected():
-                    slot.stage = Stage.ACCEPTED
+                    self._cluster.reservations.advance(key, slot, Stage.ACCEPTED)
                     self._end(key, uid, explain_superseded(key))
             if reservation is not None and self._is_complete(reservation):
                 self._open(reservation)
 
+    def refuse_all(self) -> None:
+        """Refuse every held call, since nobody will let it through any more."""
+        for key, calls in tuple(self._held.items()):
+            for uid in tuple(calls):
+                self._end(key, uid, explain_superseded(key))
+
     def _is_complete(self, reservation: Reservation) -> bool:
         gang = self._cluster.gangs.get(reservation.key)
         ready = reservation.count(Stage.HELD, Stage.BINDING)
-        return gang is not None and len(gang.bound) + ready >= gang.min_available
+        return gang is not None and gang.in_place + ready >= gang.min_available
 
     def _open(self, reservation: Reservation) -> None:
         gang = self._cluster.gangs.get(reservation.key)

@@ -45,9 +45,15 @@ class Bind:
             refusal = await self._barrier.wait(pod, pod.gang.key, args.node, is_connected)
             if refusal:
                 return refusal
-        outcome = await self._binder.bind(
-            Binding(args.namespace, args.name, args.uid, args.node), deadline_s=now_s() + POSTING_S
-        )
-        if not outcome.is_bound:
-            self._cluster.reservations.fall_back(pod, now_s())
-        return outcome.problem
+        return await self._post(args, now_s)
+
+    async def _post(self, args: BindingArgs, now_s: Callable[[], float]) -> str:
+        bound = False
+        try:
+            binding = Binding(args.namespace, args.name, args.uid, args.node)
+            outcome = await self._binder.bind(binding, deadline_s=now_s() + POSTING_S)
+            bound = outcome.is_bound
+            return outcome.problem
+        finally:
+            if not bound:
+                self._cluster.reservations.fall_back(args.uid, args.node, now_s())

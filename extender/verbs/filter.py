@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from extender.decide.explain import (
     explain_bad_claim,
-    explain_foreign_scheduler,
+    explain_not_waiting,
     explain_planned_elsewhere,
     explain_reserved,
 )
@@ -44,61 +44,69 @@ class Filter:
 
     def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         """Decide on one call; may plan the pod's gang and hold room for it."""
-        pod = self._cluster.learn_pod(args.pod)
-        match pod.gang:
+        match args.pod.gang:
             case None:
                 return FilterAnswer(args.node_names)
             case BadGangClaim():
-                return self._reject(args, explain_bad_claim(pod.gang))
+                return self._reject(args, explain_bad_claim(args.pod.gang))
             case GangClaim(key):
-                return self._answer_member(pod, key, args, now_s)
+                return self._answer_member(key, args, now_s)
             case _:
-                assert_never(pod.gang)
+                assert_never(args.pod.gang)
 
-    def _answer_member(self, pod: Pod, key: GangKey, args: ExtenderArgs, now_s: float) -> FilterAnswer:
-        # 1. Does it hold room, or can its gang have room now?
-        slot = self._cluster.reservations.slot_of(pod) or self._plan(pod, key, now_s)
+    def _answer_member(self, key: GangKey, args: ExtenderArgs, now_s: float) -> FilterAnswer:
+        # 1. Is it one of those that we are to place?
+        pod = self._cluster.learn_pod(args.pod)
+        if pod is None or not self._cluster.gangs.is_waiting(pod):
+            return self._reject(args, explain_not_waiting(pod or args.pod))
+
+        # 2. Does it hold room, or can its gang have room now?
+        held = self._cluster.reservations.slot_of(pod.uid)
+        slot = held or self._plan(pod, key, now_s)
         if slot is not None:
-            return self._answer_planned(pod, key, slot, args, now_s)
+            return self._answer_planned(pod, key, slot, args, None if held is None else now_s)
 
-        # 2. A gang that runs takes further members one by one, on room that is not another gang's.
+        # 3. A gang that runs takes further members one by one, on room that is not another gang's.
         gang = self._cluster.gangs.get(key)
         if gang is not None and gang.satisfied:
             return self._answer_extra(pod, key, args)
 
-        # 3. Otherwise it waits with its gang, and is told why.
-        standing = self._planner.standings.get(key)
-        return self._reject(args, standing.text if standing else explain_foreign_scheduler(pod))
+        # 4. Otherwise it waits with its gang, and is told why.
+        return self._reject(args, self._reason(key))
 
     def _plan(self, pod: Pod, key: GangKey, now_s: float) -> Slot | None:
         self._cluster.changes.plan(key)
         self._planner.plan_gangs(now_s)
-        return self._cluster.reservations.slot_of(pod)
+        return self._cluster.reservations.slot_of(pod.uid)
 
-    def _answer_planned(self, pod: Pod, key: GangKey, slot: Slot, args: ExtenderArgs, now_s: float) -> FilterAnswer:
+    def _answer_planned(
+        self, pod: Pod, key: GangKey, slot: Slot, args: ExtenderArgs, refusable_s: float | None
+    ) -> FilterAnswer:
+        """Let the member through to its node, or to another one if kube-scheduler refused that.
+
+        A plan that was made within this call cannot have been refused by it: then `refusable_s` is None.
+        """
         offered = frozenset(args.node_names)
+        if slot.stage < Stage.BINDING:
+            self._cluster.reservations.advance(key, slot, Stage.PLANNED)  # who is asked for is counted nowhere
         if slot.node not in offered and offered == {args.pod.nominated_node}:
             return self._reject(args, explain_planned_elsewhere(key))  # all nodes are offered next
-        held: Slot | None = slot
-        while held is not None and held.node not in offered:
-            if not self._is_refused(args.pod, held):
-                held = self._exchange(key, held, offered)
-                break
-            self._planner.refuse(pod, held.node, now_s)
-            held = self._cluster.reservations.slot_of(pod)
-        if held is not None:
-            return self._accept(key, held)
-        standing = self._planner.standings.get(key)
-        return self._reject(args, standing.text if standing else explain_planned_elsewhere(key))
+        here: Slot | None = slot
+        if slot.node not in offered and refusable_s is not None and self._is_refused(args.pod, slot):
+            self._planner.refuse(pod, slot.node, refusable_s)
+            here = self._cluster.reservations.slot_of(pod.uid)
+        if here is not None and here.node not in offered:
+            here = self._cluster.reservations.exchange(pod.uid, offered)
+        return self._accept(key, here) if here is not None else self._reject(args, self._reason(key))
 
     def _is_refused(self, asked: Pod, slot: Slot) -> bool:
         """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""
         whole_cluster = len(self._cluster.snapshot().rooms) <= WHOLE_CLUSTER_OFFERED
         return whole_cluster or asked.nominated_node == slot.node
 
-    def _exchange(self, key: GangKey, slot: Slot, offered: frozenset[str]) -> Slot | None:
-        reservation = self._cluster.reservations.get(key)
-        return reservation.exchange(slot, offered) if reservation else None
+    def _reason(self, key: GangKey) -> str:
+        standing = self._planner.standings.get(key)
+        return standing.text if standing else explain_planned_elsewhere(key)
 
     def _accept(self, key: GangKey, slot: Slot) -> FilterAnswer:
         self._planner.standings.forget(slot.holder)
@@ -112,11 +120,14 @@ class Filter:
             name for name in args.node_names if name in reserved and name in rooms and fit_room(pod.shape, rooms[name])
         }
         accepted = [name for name in args.node_names if name not in kept]
-        if not accepted:
+        if accepted:
+            self._planner.standings.forget(pod.uid)
+        else:
             self._planner.standings.tell(pod.uid, explain_reserved(key))
         return FilterAnswer(accepted, dict.fromkeys(kept, explain_reserved(key)))
 
     def _reject(self, args: ExtenderArgs, text: str) -> FilterAnswer:
         """Reject every node of the cluster, offered or not: so the text is the same whatever sample is offered."""
-        self._planner.standings.tell(args.pod.uid, text)
+        if args.pod.uid in self._cluster.pods:
+            self._planner.standings.tell(args.pod.uid, text)
         return FilterAnswer((), dict.fromkeys([*self._cluster.snapshot().rooms, *args.node_names], text))

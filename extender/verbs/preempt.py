@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from extender.decide.preemption import worthwhile_node
-from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.claim import GangClaim
 from extender.model.gang import Gang
 from extender.state.cluster import Cluster
 from extender.wire.extender_v1 import PreemptionArgs, Victims
@@ -11,21 +11,20 @@ from extender.wire.extender_v1 import PreemptionArgs, Victims
 
 def preempt(cluster: Cluster, args: PreemptionArgs) -> Mapping[str, Victims]:
     """Return the nodes on which preemption may go ahead; none of them is a veto, and nobody is killed."""
+    if args.pod.gang is None:
+        return args.victims
     pod = cluster.learn_pod(args.pod)
-    if pod.gang is None:
+    gang = cluster.gangs.get(pod.gang.key) if pod and isinstance(pod.gang, GangClaim) else None
+    if pod is None or gang is None or not cluster.gangs.is_waiting(pod):
+        return {}  # filter would reject it, whatever room there is
+    if gang.satisfied:
         return args.victims
-    if isinstance(pod.gang, BadGangClaim):
-        return {}
-    gang = cluster.gangs.get(pod.gang.key)
-    if gang is None or gang.satisfied:
-        return args.victims
-    node = _worthwhile(cluster, gang, pod.gang, args.victims)
+    node = _worthwhile(cluster, gang, args.victims)
     return {} if node is None else {node: args.victims[node]}
 
 
-def _worthwhile(cluster: Cluster, gang: Gang, claim: GangClaim, victims: Mapping[str, Victims]) -> str | None:
-    reservation = cluster.reservations.get(claim.key)
-    kept = [slot.as_placement() for slot in reservation.slots if slot.holder] if reservation else []
+def _worthwhile(cluster: Cluster, gang: Gang, victims: Mapping[str, Victims]) -> str | None:
+    kept = [slot.as_placement() for slot in cluster.reservations.slots_of(gang.key) if slot.holder]
     dying = {
         node: [cluster.pods[uid] for uid in killed.uids if uid in cluster.pods] for node, killed in victims.items()
     }

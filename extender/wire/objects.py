@@ -32,6 +32,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         scheduler_name=intern(spec.scheduler_name),
         priority=spec.priority or 0,
         finished=status.phase in ("Succeeded", "Failed"),
+        succeeded=status.phase == "Succeeded",
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         turned_away=_is_turned_away(status),

@@ -105,6 +105,19 @@ def test_a_deleted_gang_leaves_no_reservation() -> None:
     assert gpus_taken(rig, "n1") == 0
 
 
+def test_a_late_answer_to_an_older_post_changes_nothing_for_room_on_another_node() -> None:
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=1))
+    pod = a_pod("w", gang="g", min_available=1)
+    rig.create(pod)
+    node = rig.node_for(pod)
+    slot = rig.slot(pod)
+    slot.stage = Stage.BINDING
+    rig.cluster.reservations.fall_back(pod.uid, "n2" if node == "n1" else "n1", rig.now_s)
+    assert [held.count(Stage.BINDING) for held in rig.cluster.reservations] == [1]
+    rig.cluster.reservations.fall_back(pod.uid, slot.node, rig.now_s)
+    assert [held.count(Stage.PLANNED) for held in rig.cluster.reservations] == [1]
+
+
 class AnyOrder(RuleBasedStateMachine):
     """Nodes and pods of three gangs come and go, are asked for, bound and deleted, in any order."""
 
@@ -158,7 +171,7 @@ class AnyOrder(RuleBasedStateMachine):
     def bind(self, data: st.DataObject) -> None:
         pod = self._draw(data, self._may_bind)
         if pod is not None:
-            slot = self.rig.cluster.reservations.slot_of(pod)
+            slot = self.rig.cluster.reservations.slot_of(pod.uid)
             assert slot is not None
             self.rig.bind(pod, slot.node)
 
@@ -221,7 +234,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert len(gang.bound) + len(held.slots) >= gang.min_available
 
     def _may_bind(self, pod: Pod) -> bool:
-        slot = self.rig.cluster.reservations.slot_of(pod)
+        slot = self.rig.cluster.reservations.slot_of(pod.uid)
         return slot is not None and slot.stage >= Stage.ACCEPTED
 
     def _draw(self, data: st.DataObject, fits: Any) -> Pod | None:

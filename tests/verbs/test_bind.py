@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Callable
 
+from msgspec import structs
+
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.claim import GangClaim, GangKey
 from extender.model.node import Node
 from extender.model.pod import Pod
-from extender.verbs.bind import Bind
+from extender.state.reservations import Stage
+from extender.verbs.bind import Bind, PostsBindings
 from extender.wire.extender_v1 import BindingArgs
 from tests.builders import a_node, a_pod
-from tests.rig import BINDING_S, Rig
+from tests.rig import BINDING_S, GATHERING_S, Rig
 
 
 class KeptBindings:
@@ -34,7 +37,10 @@ class BindRig(Rig):
     def __init__(self, *nodes: Node) -> None:
         super().__init__(*nodes)
         self.binder = KeptBindings()
-        self.verb = Bind(self.cluster, self.barrier, self.binder)
+        self.post_with(self.binder)
+
+    def post_with(self, binder: PostsBindings) -> None:
+        self.verb = Bind(self.cluster, self.barrier, binder)
 
     def call(self, pod: Pod, node: str, is_connected: Callable[[], bool] = lambda: True) -> asyncio.Task[str]:
         args = BindingArgs(pod.namespace, pod.name, pod.uid, node)
@@ -190,7 +196,7 @@ async def test_an_event_says_once_that_the_gang_is_placed() -> None:
         rig.later()
     (placed,) = rig.announcements
     assert (placed.reason, placed.kind) == ("GangPlaced", "Normal")
-    assert "2 members bound together (min-available 2) on 1 node(s): n1" in placed.note
+    assert "2 of its members are bound (min-available 2) on 1 node(s): n1" in placed.note
 
 
 async def test_an_unknown_pod_is_refused() -> None:
@@ -206,3 +212,157 @@ async def test_a_thousand_held_calls_are_let_through_together() -> None:
     calls = [rig.call(pod, node) for pod, node in zip(pods, nodes, strict=True)]
     await rig.settle()
     assert [await call for call in calls] == [""] * 1000
+
+
+class SlowBindings:
+    """Stands in for the binder: posts hang until released."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.outcome = BindOutcome("bound")
+
+    async def bind(self, binding: Binding, *, deadline_s: float) -> BindOutcome:
+        assert binding.node
+        assert deadline_s
+        await self.release.wait()
+        return self.outcome
+
+
+async def test_room_planned_while_siblings_are_being_posted_has_a_deadline_of_its_own() -> None:
+    rig = BindRig(a_node("n1", gpu=3))
+    rig.post_with(SlowBindings())
+    pods = gang_of(3, 2)
+    nodes = rig.let_through(*pods)
+    rig.later(BINDING_S - 1)
+    calls = [rig.call(pod, node) for pod, node in zip(pods[:2], nodes, strict=False)]
+    await rig.settle()
+    assert rig.slot(pods[0]).stage is Stage.BINDING
+    rig.later(1)
+    for call in calls:
+        call.cancel()
+    deadline_s = rig.planner.next_deadline_s()
+    assert deadline_s is None or deadline_s > rig.now_s, "Cycle.run would never yield to the event loop again"
+
+
+async def test_an_annotation_edited_while_posting_does_not_free_the_room_of_a_pod_that_is_being_bound() -> None:
+    rig = BindRig(a_node("n1", gpu=2))
+    rig.post_with(SlowBindings())
+    pods = gang_of(2, 2)
+    nodes = rig.let_through(*pods)
+    calls = [rig.call(pod, node) for pod, node in zip(pods, nodes, strict=True)]
+    await rig.settle()
+    assert rig.slot(pods[0]).stage is Stage.BINDING
+    rig.create(structs.replace(pods[0], gang=None))
+    rival = a_pod("rival", gang="r", min_available=1, created_at=9)
+    rig.create(rival)
+    room = rig.node_for(rival)
+    for call in calls:
+        call.cancel()
+    assert room is None
+
+
+async def test_a_member_that_only_changes_min_available_keeps_its_place_at_the_barrier() -> None:
+    rig = BindRig(a_node("n1", gpu=3))
+    pods = gang_of(3, 3)
+    nodes = rig.let_through(*pods)
+    calls = [rig.call(pod, node) for pod, node in zip(pods[:2], nodes, strict=False)]
+    await rig.settle()
+    for pod in pods:  # the owner lowers the job's min-available: the two who are there are enough
+        rig.create(structs.replace(pod, gang=GangClaim(GangKey("default/g"), 2)))
+    await rig.settle()
+    done = [call.done() and call.result() for call in calls]
+    for call in calls:
+        call.cancel()
+    assert done == ["", ""]
+
+
+async def test_a_replacement_joins_a_gang_of_which_a_member_has_succeeded() -> None:
+    rig = BindRig(a_node("n1", gpu=4))
+    pods = gang_of(4, 4)
+    rig.create(*pods)
+    running = [rig.bind(pod, rig.node_for(pod)) for pod in pods]
+    rig.create(structs.replace(running[0], finished=True, succeeded=True))
+    rig.delete(running[1])
+    rig.later()
+    again = a_pod("w1b", gang="g", min_available=4, created_at=9)
+    rig.create(again)
+    node = rig.node_for(again)
+    call = rig.call(again, node or "n1")
+    for _ in range(4):
+        await rig.settle()
+        rig.now_s += GATHERING_S
+    await rig.settle()
+    assert (await call, rig.binder.posted) == ("", ["w1b"])
+
+
+async def test_a_member_re_created_late_has_the_whole_gathering_time() -> None:
+    rig = BindRig(a_node("n1", gpu=4))
+    pods = gang_of(4, 4)
+    nodes = rig.let_through(*pods)
+    calls = [rig.call(pod, node) for pod, node in zip(pods[:3], nodes, strict=False)]
+    await rig.settle()
+    rig.later(GATHERING_S + 5)
+    rig.delete(pods[3])
+    await rig.settle()
+    told = [a.note for a in rig.announcements if a.reason == "GangMembersMissing"]
+    ended = [call.done() for call in calls]
+    for call in calls:
+        call.cancel()
+    assert not told, f"untrue, it was 0 s ago: {told}"
+    assert not any(ended)
+
+
+async def test_a_call_is_not_held_for_longer_because_a_siblings_post_failed() -> None:
+    """90 s is the bind entry's httpTimeout; posting may take 17 s after the barrier."""
+    rig = BindRig(a_node("n1", gpu=4))
+    pods = gang_of(4, 4)
+    nodes = rig.let_through(*pods)
+    slow = {"w2": SlowBindings(), "w3": SlowBindings()}
+    for one in slow.values():
+        one.outcome = BindOutcome("failed", "no answer")
+
+    class Mixed:
+        failing = True
+
+        async def bind(self, binding: Binding, *, deadline_s: float) -> BindOutcome:
+            if binding.name == "w1" and self.failing:
+                return BindOutcome("failed", "no")
+            if binding.name in slow:
+                return await slow[binding.name].bind(binding, deadline_s=deadline_s)
+            return BindOutcome("bound")
+
+    rig.post_with(Mixed())
+    calls = [rig.call(pod, node) for pod, node in zip(pods, nodes, strict=True)]
+    await rig.settle()
+    rig.bind(pods[0], nodes[0])
+    slow["w2"].release.set()
+    await rig.settle()
+    rig.now_s += 1
+    assert rig.node_for(pods[1]) == "n1"
+    started_s = rig.now_s
+    held = rig.call(pods[1], "n1")
+    await rig.settle()
+    assert not held.done()
+    rig.now_s += 14
+    slow["w3"].release.set()
+    await rig.settle()
+    while not held.done() and rig.now_s < started_s + 200:
+        rig.now_s += 1
+        await rig.settle()
+    await asyncio.gather(*calls, return_exceptions=True)
+    held.cancel()
+    assert rig.now_s - started_s + 17 < 90
+
+
+async def test_the_event_of_a_gang_made_whole_again_does_not_say_that_all_were_bound_together() -> None:
+    rig = BindRig(a_node("n1", gpu=4))
+    pods = gang_of(4, 4)
+    rig.create(*[structs.replace(pod, node_name="n1") for pod in pods[:3]])
+    (node,) = rig.let_through(pods[3])
+    call = rig.call(pods[3], node)
+    await rig.settle()
+    await call
+    rig.bind(pods[3], node)
+    rig.later()
+    (placed,) = rig.announcements
+    assert "4 members bound together" not in placed.note

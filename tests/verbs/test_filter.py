@@ -137,7 +137,7 @@ def test_a_nomination_that_kube_scheduler_wipes_is_written_again() -> None:
     rig.create(structs.replace(asleep, nominated_node="n1"))
     rig.later()
     rig.create(asleep)
-    rig.later()
+    rig.later(0.2)
     assert [nomination.node for nomination in rig.nominations] == ["n1", "n1"]
 
 
@@ -270,3 +270,55 @@ def test_members_told_an_outdated_reason_get_an_event_with_the_new_one() -> None
     (told,) = rig.announcements
     assert (told.pod.name, told.reason) == (pods[0].name, "FailedScheduling")
     assert 'member Pod "g-worker-2"' in told.note
+
+
+def test_the_text_does_not_turn_with_every_pod_that_comes_and_goes() -> None:
+    rig = Rig(a_node("n1", gpu=3))
+    pods = workers("g", 4)
+    rig.create(*pods)
+    texts = set()
+    single = a_pod("single", node="n1")
+    for _ in range(3):
+        texts.add(rig.text_for(pods[0]))
+        rig.create(single)
+        rig.later(0.1)
+        texts.add(rig.text_for(pods[0]))
+        rig.delete(single)
+        rig.later(0.1)
+    assert len(texts) == 1, texts
+
+
+def test_an_extra_member_that_is_kept_off_reserved_room_is_not_told_otherwise_in_an_event() -> None:
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=1))
+    first = a_pod("first", gang="g", min_available=1, created_at=1)
+    rig.create(first)
+    rig.bind(first, rig.node_for(first))
+    rig.later()
+    planned = a_pod("p", gang="planned", min_available=1, created_at=5)
+    rig.create(planned)
+    rig.node_for(planned)
+    extra = a_pod("extra", gang="g", min_available=1, created_at=9)
+    rig.create(extra)
+    for _ in range(3):
+        assert not rig.ask(extra, ["n2"]).accepted
+        rig.turn_away(extra)
+        rig.later(1)
+    assert [a.note for a in rig.announcements if a.reason == "FailedScheduling"] == []
+
+
+def test_a_terminating_member_is_not_told_to_change_its_schedulers_name() -> None:
+    rig = Rig(a_node("n1", gpu=1))
+    pod = a_pod("w", gang="g", min_available=1)
+    rig.create(structs.replace(pod, terminating=True))
+    assert "schedulerName" not in rig.text_for(pod)
+
+
+def test_a_call_for_a_deleted_pod_leaves_nothing_behind() -> None:
+    rig = Rig(a_node("n1", gpu=0))
+    pod = a_pod("w", gang="g", min_available=1)
+    rig.create(pod)
+    rig.delete(pod)
+    rig.later()
+    rig.ask(pod)
+    rig.later()
+    assert not rig.planner.standings._told

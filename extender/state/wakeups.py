@@ -1,0 +1,81 @@
+"""Which members sleep in kube-scheduler although room is held for them, and on which node should they be tried?
+
+A pod that was turned away sleeps until an event concerns it; a change of its own `status.nominatedNodeName` does. Such
+a change can get lost (an attempt under way wipes it, the API server does not take it), so it is repeated, ever more
+seldom, as long as room is held.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from extender.model.gang import Gang
+from extender.model.pod import Pod, PodUid
+from extender.state.cluster import Cluster
+from extender.state.reservations import Slot, Stage
+
+SILENT_S = 5.0
+"""After so long without a filter call a nomination counts as lost; 1,000 members are tried within it."""
+
+WIPED_S = 0.1
+"""So long a nomination that was wiped waits for its first repeat: five times what an attempt takes."""
+
+LONGEST_S = 30.0
+"""Room is held for a minute: at least one repeat falls into it."""
+
+
+@dataclass(slots=True)
+class _Call:
+    slot: Slot
+    at_s: float
+    repeats: int
+    node: str
+    arrived: bool = False
+    wiped: bool = False
+
+    @property
+    def over_s(self) -> float:
+        pause_s = (WIPED_S if self.wiped else SILENT_S) * 2.0**self.repeats
+        return self.at_s + min(pause_s, LONGEST_S)
+
+
+class WakeUps:
+    """Remembers which members were called, and when to call again."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._calls: dict[PodUid, _Call] = {}
+
+    def due(self, gangs: Iterable[Gang], now_s: float) -> list[tuple[Pod, str]]:
+        """Return members to nominate now, of gangs that changed and of calls that got lost.
+
+        Each comes with its node; "" where it carries that nomination already and must be freed of it to be woken.
+        """
+        pods = {pod.uid: pod for gang in gangs for pod in gang.waiting}
+        for uid, call in self._calls.items():
+            if call.over_s <= now_s and uid in self._cluster.pods:
+                pods[uid] = self._cluster.pods[uid]
+        return [(pod, node) for pod in pods.values() if (node := self._call(pod, now_s)) is not None]
+
+    def next_s(self) -> float | None:
+        """Return when a call will count as lost next, on the event loop's clock."""
+        return min((call.over_s for call in self._calls.values()), default=None)
+
+    def forget(self, uid: PodUid) -> None:
+        """Forget a pod that is gone."""
+        self._calls.pop(uid, None)
+
+    def _call(self, pod: Pod, now_s: float) -> str | None:
+        slot = self._cluster.reservations.slot_of(pod.uid)
+        if slot is None or slot.stage is not Stage.PLANNED or not pod.turned_away or pod.node_name:
+            self.forget(pod.uid)
+            return None
+        call = self._calls.get(pod.uid)
+        if call is not None and call.slot is slot:
+            call.arrived = call.arrived or pod.nominated_node == call.node
+            call.wiped = call.arrived and pod.nominated_node != call.node
+            if now_s < call.over_s:
+                return None
+        repeats = call.repeats + 1 if call is not None and call.slot is slot else 0
+        node = "" if pod.nominated_node == slot.node else slot.node
+        self._calls[pod.uid] = _Call(slot, now_s, repeats, node)
+        return node

@@ -1,0 +1,130 @@
+"""Which gangs get room, whatever happens to their members, their nodes and their time."""
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from extender.model.claim import GangClaim, GangKey
+from extender.model.pod import Pod
+from tests.builders import a_node, a_pod, a_shape
+from tests.rig import BINDING_S, Rig
+
+
+def workers(gang: str, count: int, first: int = 0, **options: Any) -> list[Pod]:
+    return [a_pod(f"{gang}-worker-{i}", gang=gang, created_at=first + i, **options) for i in range(count)]
+
+
+def test_a_gang_that_never_comes_for_its_room_does_not_keep_it_from_others_for_ever() -> None:
+    """kube-scheduler finds no node at all for it (a claim that does not exist): filter is never called."""
+    rig = Rig(a_node("n1", gpu=4))
+    stuck = workers("stuck", 4)
+    rig.create(*stuck)
+    rig.later()
+    for pod in stuck:
+        rig.turn_away(pod)
+    rig.later()
+    other = workers("other", 4, first=10)
+    rig.create(*other)
+    for _ in range(20):
+        for pod in other:
+            if rig.node_for(pod):
+                return
+        rig.later(BINDING_S / 2)
+    pytest.fail("ten minutes of room that nobody comes for")
+
+
+@pytest.mark.parametrize("odd", [{"gated": True}, {"scheduler_name": "other"}])
+def test_room_for_members_to_come_is_not_given_to_a_pod_that_does_not_count(odd: dict[str, Any]) -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    pods = workers("g", 4)
+    rig.create(pods[0])
+    assert rig.node_for(pods[0]) == "n1"
+    rig.create(a_pod("odd", gang="g", created_at=9, **odd))
+    rig.create(*pods[1:])
+    assert [rig.node_for(pod) for pod in pods] == ["n1"] * 4
+
+
+def test_room_of_a_member_that_changes_its_gang_is_offered_to_those_who_wait() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    mine = workers("a", 2, min_available=2)
+    rig.create(*mine)
+    rig.later()
+    waiting = workers("b", 2, first=5, min_available=2)
+    rig.create(*waiting)
+    for pod in waiting:
+        rig.ask(pod)
+        rig.turn_away(pod)
+    rig.later()
+    for pod in mine:  # their annotations are taken away: single pods now, not asked about again
+        rig.create(structs.replace(pod, gang=None))
+    rig.later(1)
+    assert rig.nominations, "room for both, and nobody is told"
+
+
+def test_a_gang_that_loses_a_member_to_another_gang_is_planned_again_at_once() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    mine = workers("a", 4)
+    rig.create(*mine)
+    rig.later()
+    rig.create(structs.replace(mine[3], gang=GangClaim(GangKey("default/b"), 1), shape=a_shape(gpu=3)))
+    rig.later()
+    held = rig.cluster.reservations.get(GangKey("default/a"))
+    assert held is None or len(held.slots) == 4, "half a gang's room is held until the deadline"
+
+
+def test_room_left_behind_by_a_refused_plan_is_offered_to_those_who_wait() -> None:
+    rig = Rig(a_node("n1", gpu=1, labels={"only": "this"}), a_node("n2", gpu=1))
+    mine = a_pod("mine", gang="a", min_available=1, created_at=1)
+    rig.create(mine)
+    rig.later()
+    assert rig.slot(mine).node == "n1"
+    theirs = a_pod("theirs", gang="b", min_available=1, created_at=2, shape=a_shape(node_selector={"only": "this"}))
+    rig.create(theirs)
+    rig.ask(theirs)
+    rig.turn_away(theirs)
+    rig.later()
+    assert rig.node_for(mine, ["n2"]) == "n2", "kube-scheduler does not take it on n1"
+    rig.later(1)
+    assert [n.name for n in rig.nominations] == ["theirs"]
+
+
+def test_a_gang_that_needs_one_less_because_a_member_was_bound_by_others_is_planned() -> None:
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=0))
+    mine = a_pod("mine", gang="g", min_available=2, created_at=1)
+    foreign = a_pod("foreign", gang="g", min_available=2, created_at=2, gpu=0, scheduler_name="other")
+    rig.create(mine, foreign)
+    rig.ask(mine)
+    rig.turn_away(mine)
+    rig.later()
+    assert rig.reserved() == 0
+    rig.bind(foreign, "n2")
+    rig.later(1)
+    assert rig.reserved() == 1
+
+
+def test_a_member_is_not_held_off_because_kube_scheduler_was_a_moment_behind() -> None:
+    """The watch saw the room first; the call under way was made on the nodes of a moment ago."""
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=2))
+    old = a_pod("old", gpu=2, node="n1")
+    pods = workers("g", 4)
+    rig.create(old, *pods)
+    for pod in pods:
+        assert rig.node_for(pod, ["n2"]) is None
+        rig.turn_away(pod)
+    rig.later(1)
+    rig.delete(old)
+    rig.ask(pods[0], ["n2"])  # before the cycle ran, and before kube-scheduler knew
+    for _ in range(5):
+        rig.later(1)
+    assert rig.reserved() == 4
+
+
+def test_a_gang_whose_last_pod_changed_its_claim_leaves_nothing_behind() -> None:
+    rig = Rig(a_node("n1", gpu=0))
+    pod = a_pod("w", gang="g", min_available=1)
+    rig.create(pod)
+    rig.ask(pod)
+    rig.create(structs.replace(pod, gang=GangClaim(GangKey("default/h"), 1)))
+    rig.later()
+    assert rig.planner.standings.get(GangKey("default/g")) is None
