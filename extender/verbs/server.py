@@ -72,7 +72,7 @@ class Verbs:
         if self._planner.standings.heard(args.pod.uid):
             self._metrics.repeat_filter_calls.inc()
         answer = self._filter.answer(args, _now_s())
-        return _json(encode_filter(args, answer.accepted, unresolvable=answer.rejected))
+        return _json(encode_filter(args, answer.accepted, answer.rejected))
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Answer ExtenderArgs with a HostPriorityList."""

@@ -141,41 +141,34 @@ def decode_binding_args(body: bytes) -> BindingArgs:
     return BindingArgs(args.pod_namespace, args.pod_name, args.pod_uid, args.node)
 
 
-def encode_filter(
-    args: ExtenderArgs,
-    accepted: Iterable[str],
-    *,
-    failed: Mapping[str, str] = _NOBODY,
-    unresolvable: Mapping[str, str] = _NOBODY,
-) -> bytes:
+def encode_filter(args: ExtenderArgs, accepted: Iterable[str], unresolvable: Mapping[str, str] = _NOBODY) -> bytes:
     """Return the ExtenderFilterResult for `args`.
 
-    `accepted` are names out of `args.node_names`, since kube-scheduler fails the call for any other. `failed` and
-    `unresolvable` say why not, by node; the latter also that preemption would not help.
+    `accepted` are names out of `args.node_names`, since kube-scheduler fails the call for any other. `unresolvable`
+    says why not, by node, and that no preemption would help there.
     """
     if args.raw_nodes is None:
-        return _filter_result(names=list(accepted), nodes=None, failed=failed, unresolvable=unresolvable)
+        return _filter_result(names=list(accepted), nodes=None, unresolvable=unresolvable)
     nodes = {"metadata": {}, "items": [Fragment(bytes(args.raw_nodes[name])) for name in accepted]}
-    return _filter_result(names=None, nodes=nodes, failed=failed, unresolvable=unresolvable)
+    return _filter_result(names=None, nodes=nodes, unresolvable=unresolvable)
 
 
 def encode_filter_error(error: str) -> bytes:
     """Return an ExtenderFilterResult that makes kube-scheduler try again later; `error` is shown in the pod's event."""
-    return _filter_result(names=None, nodes=None, failed=_NOBODY, unresolvable=_NOBODY, error=error)
+    return _filter_result(names=None, nodes=None, unresolvable=_NOBODY, error=error)
 
 
 def _filter_result(
     *,
     names: Sequence[str] | None,
     nodes: Mapping[str, object] | None,
-    failed: Mapping[str, str],
     unresolvable: Mapping[str, str],
     error: str = "",
 ) -> bytes:
     result = {
         "Nodes": nodes,
         "NodeNames": names,
-        "FailedNodes": failed,
+        "FailedNodes": _NOBODY,
         "FailedAndUnresolvableNodes": unresolvable,
         "Error": error,
     }

@@ -67,10 +67,9 @@ def by_name(*names: str) -> ExtenderArgs:
 
 
 def test_a_rejection_names_no_node_and_says_why() -> None:
-    answer = encode_filter(by_name("n1"), [], failed={"n0": "b"}, unresolvable={"n1": 'gang "a"'})
+    answer = encode_filter(by_name("n1"), [], {"n1": 'gang "a"'})
     assert answer == (
-        b'{"Nodes":null,"NodeNames":[],"FailedNodes":{"n0":"b"},'
-        b'"FailedAndUnresolvableNodes":{"n1":"gang \\"a\\""},"Error":""}'
+        b'{"Nodes":null,"NodeNames":[],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n1":"gang \\"a\\""},"Error":""}'
     )
 
 
