@@ -44,7 +44,7 @@ def admit_gang(
         return Placed(())
 
     # 3. How many must find room together? Above min-available, each one goes for itself.
-    required = max(1, gang.min_available - len(gang.bound) - len(kept))
+    required = max(1, gang.min_available - gang.bound_count - len(kept))
 
     # 4. Is there room?
     homes = {pod.node_name for pod in gang.bound} | {placement.node for placement in kept}

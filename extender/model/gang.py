@@ -1,39 +1,47 @@
 """A gang: pods of which at least min-available hold room together, or none does."""
 
-from msgspec import Struct
+from collections.abc import Iterable
 
-from extender.model.claim import GangKey
+from extender.model.declaration import Declaration
 from extender.model.pod import Pod
 
 
-class Gang(Struct, frozen=True):
-    """A gang with the members that exist now.
+class Gang(Declaration, frozen=True):
+    """A gang with the members that exist now, and what was declared of it.
 
     `waiting` are the members to place, unbound and schedulable; `bound` are those that run or will, terminating and
-    finished ones left out. Both are ordered by creation, then name. The oldest member's min-available holds for all.
+    finished ones left out. Both are ordered by creation, then name. Of unbound members with the same role and rank
+    only the youngest waits: it replaces the others.
     """
 
-    key: GangKey
-    min_available: int
     waiting: tuple[Pod, ...] = ()
     bound: tuple[Pod, ...] = ()
 
     @property
     def present(self) -> int:
-        """How many members count toward min-available, wherever they stand."""
-        return len(self.waiting) + len(self.bound)
+        """How many members count toward min-available, wherever they stand; those of one role and rank count once."""
+        return _ranks((*self.waiting, *self.bound))
+
+    @property
+    def bound_count(self) -> int:
+        """How many bound members count toward min-available."""
+        return _ranks(self.bound)
 
     @property
     def satisfied(self) -> bool:
         """Whether min-available members are bound; further ones may go one by one."""
-        return len(self.bound) >= self.min_available
+        return self.bound_count >= self.min_available
 
     @property
     def stranded(self) -> bool:
         """Whether some members are bound, but too few to be of use."""
-        return 0 < len(self.bound) < self.min_available
+        return 0 < self.bound_count < self.min_available
 
     @property
     def oldest(self) -> Pod:
         """The oldest member that counts; there must be one."""
         return min((*self.waiting, *self.bound), key=lambda pod: (pod.created_at, pod.name))
+
+
+def _ranks(pods: Iterable[Pod]) -> int:
+    return len({pod.seat for pod in pods})

@@ -139,7 +139,7 @@ class Planner:
     def _lacks(self, gang: Gang) -> bool:
         """Whether what the gang holds is too little to run."""
         reservation = self._cluster.reservations.get(gang.key)
-        return len(gang.bound) + (len(reservation.slots) if reservation else 0) < gang.min_available
+        return gang.bound_count + (len(reservation.slots) if reservation else 0) < gang.min_available
 
     def _held_room(self, key: GangKey) -> Counter[tuple[str, PodShape]]:
         reservation = self._cluster.reservations.get(key)

@@ -72,7 +72,7 @@ class Barrier:
     def _is_complete(self, reservation: Reservation) -> bool:
         gang = self._cluster.gangs.get(reservation.key)
         ready = reservation.count(Stage.HELD, Stage.BINDING)
-        return gang is not None and len(gang.bound) + ready >= gang.min_available
+        return gang is not None and gang.bound_count + ready >= gang.min_available
 
     def _open(self, reservation: Reservation) -> None:
         gang = self._cluster.gangs.get(reservation.key)

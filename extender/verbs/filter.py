@@ -14,7 +14,9 @@ from extender.decide.explain import (
     explain_bad_claim,
     explain_foreign_scheduler,
     explain_planned_elsewhere,
+    explain_replaced,
     explain_reserved,
+    explain_undeclared,
 )
 from extender.decide.fit import fit_room
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
@@ -68,7 +70,16 @@ class Filter:
 
         # 3. Otherwise it waits with its gang, and is told why.
         standing = self._planner.standings.get(key)
-        return self._reject(args, standing.text if standing else explain_foreign_scheduler(pod))
+        return self._reject(args, standing.text if standing else self._why_no_member(pod, key))
+
+    def _why_no_member(self, pod: Pod, key: GangKey) -> str:
+        """Say why the pod counts for nothing: its gang is none, it is replaced, or it is not ours."""
+        undeclared = self._cluster.gangs.undeclared(key)
+        if undeclared is not None:
+            return explain_undeclared(key, undeclared)
+        gang = self._cluster.gangs.get(key)
+        is_replaced = gang is not None and any(other.seat == pod.seat for other in gang.waiting)
+        return explain_replaced(key) if is_replaced else explain_foreign_scheduler(pod)
 
     def _plan(self, pod: Pod, key: GangKey, now_s: float) -> Slot | None:
         self._cluster.changes.plan(key)

@@ -17,6 +17,8 @@ def preempt(cluster: Cluster, args: PreemptionArgs) -> Mapping[str, Victims]:
     if isinstance(pod.gang, BadGangClaim):
         return {}
     gang = cluster.gangs.get(pod.gang.key)
+    if cluster.gangs.undeclared(pod.gang.key):
+        return {}
     if gang is None or gang.satisfied:
         return args.victims
     node = _worthwhile(cluster, gang, pod.gang, args.victims)
