@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -30,8 +31,8 @@ from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind
 from extender.verbs.health import Health
 from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
-from extender.watch.reflector import Reflector
-from extender.watch.sources import nodes, pods
+from extender.watch.reflector import Reflector, Source
+from extender.watch.sources import JOB_VERSIONS, POD_GROUP_VERSIONS, jobs, nodes, pod_groups, pods
 
 SHUTDOWN_S = 5.0
 """For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
@@ -61,13 +62,15 @@ class App:
     def __init__(self, config: GangExtenderConfiguration, api: ApiServer) -> None:
         self._config = config
         self._metrics = Metrics(version("gang-extender"))
-        self._cluster = Cluster(config.scheduler_names)
+        self._cluster = Cluster(config.scheduler_names, derive_gangs=config.gangs.from_jobs)
         deadlines = Deadlines(config.gangs.gathering_seconds, config.gangs.binding_seconds)
         self._planner = Planner(self._cluster, deadlines)
         self._barrier = Barrier(self._cluster, self._metrics)
-        self._pods = Reflector(pods(self._cluster), api, self._metrics)
-        self._nodes = Reflector(nodes(self._cluster), api, self._metrics)
-        self._health = Health(self._cluster, {"pods": self._pods, "nodes": self._nodes}, self._metrics)
+        self._watches: list[Reflector[Any]] = [
+            Reflector(source, api, self._metrics) for source in _sources(self._cluster, config)
+        ]
+        watches = {watch.source.resource: watch for watch in self._watches}
+        self._health = Health(self._cluster, watches, self._metrics)
         self._nominator = Nominator(api, self._metrics, self._is_current)
         self._recorder = EventRecorder(api, self._metrics, socket.gethostname(), time.time)
         self._cycle = Cycle(
@@ -90,8 +93,7 @@ class App:
             running = [
                 tasks.create_task(job)
                 for job in (
-                    self._nodes.run(),
-                    self._pods.run(),
+                    *(watch.run() for watch in self._watches),
                     self._nominator.run(),
                     self._recorder.run(),
                     self._cycle.run(self._health.is_ready),
@@ -121,6 +123,16 @@ class App:
         if pod is None or slot is None or slot.stage is not Stage.PLANNED:
             return False
         return slot.node == (nomination.node or pod.nominated_node)
+
+
+def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source[Any]]:
+    kinds = JOB_VERSIONS if config.gangs.from_jobs else ()
+    return [
+        nodes(cluster),
+        pods(cluster),
+        *(pod_groups(cluster, api) for api in POD_GROUP_VERSIONS),
+        *(jobs(cluster, kind) for kind in kinds),
+    ]
 
 
 @asynccontextmanager

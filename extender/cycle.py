@@ -7,12 +7,12 @@ verbs answer from the same state; what they change wakes the next cycle.
 import asyncio
 from collections.abc import Callable
 
-from extender.decide.explain import announce_disagreement, announce_placed, announce_rejection
+from extender.decide.explain import announce_placed, announce_rejection
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
 from extender.model.gang import Gang
-from extender.model.pod import PodUid
 from extender.state.cluster import Cluster
+from extender.state.complaints import Complaints
 from extender.state.planning import Planner
 from extender.state.wakeups import WakeUps
 from extender.verbs.barrier import Barrier
@@ -39,7 +39,7 @@ class Cycle:
         self._submit = nominate
         self._announce = announce
         self._wakeups = WakeUps(cluster)
-        self._warned: set[PodUid] = set()
+        self._complaints = Complaints(cluster.gangs)
 
     async def run(self, is_ready: Callable[[], bool]) -> None:
         """Run cycles until cancelled; nothing is planned while the state cannot be trusted."""
@@ -61,7 +61,7 @@ class Cycle:
             self._planner.plan_gangs(now_s)
 
         # 2. Let the bind calls of complete gangs go on, and refuse those of gangs that lost their room.
-        touched = self._cluster.changes.take_touched()
+        touched = self._cluster.changes.take_touched() | self._complaints.overdue(now_s)
         self._barrier.reconsider(touched)
 
         # 3. Wake members that sleep in kube-scheduler although room is held for them.
@@ -71,18 +71,19 @@ class Cycle:
 
         # 4. Say what users should know.
         for gang in gangs:
-            announcements += self._news_of(gang)
+            announcements += [*self._news_of(gang), *self._complaints.take_due(gang, now_s)]
         for announcement in announcements:
             self._announce(announcement)
 
-        # 5. Forget pods that are gone.
+        # 5. Forget pods and gangs that are gone.
+        for key in touched.difference(gang.key for gang in gangs):
+            self._complaints.forget(key)
         for uid in self._cluster.changes.take_gone():
             self._planner.standings.forget(uid)
             self._wakeups.forget(uid)
-            self._warned.discard(uid)
 
     def _next_s(self) -> float | None:
-        times = [self._planner.next_deadline_s(), self._wakeups.next_s()]
+        times = (self._planner.next_deadline_s(), self._wakeups.next_s(), self._complaints.next_due_s())
         return min((at_s for at_s in times if at_s is not None), default=None)
 
     def _news_of(self, gang: Gang) -> list[Announcement]:
@@ -90,10 +91,6 @@ class Cycle:
         if gang.satisfied and gang.key in self._barrier.opened:
             self._barrier.opened.discard(gang.key)
             news.append(announce_placed(gang))
-        for pod in self._cluster.gangs.disagreeing(gang.key):
-            if pod.uid not in self._warned:
-                self._warned.add(pod.uid)
-                news.append(announce_disagreement(gang, pod))
         return news + self._corrections_for(gang)
 
     def _corrections_for(self, gang: Gang) -> list[Announcement]:

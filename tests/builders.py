@@ -5,13 +5,15 @@ A pod asks for one GPU and a little CPU and memory, a node has two GPUs and plen
 
 from typing import Any
 
-from extender.model.claim import BadGangClaim, GangClaim, gang_key
+from extender.model.claim import BadGangClaim, GangClaim, Terms, gang_key
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import HostPort, NodeSelectorTerm, Pod, PodShape, Toleration
+from extender.model.pod_group import KOORDINATOR
 from extender.model.resources import CPU, MEMORY, PODS, Resources
 
 GPU = "nvidia.com/gpu"
 GIB = 2**30
+NO_TERMS = Terms()
 
 
 def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
@@ -46,7 +48,8 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     *,
     namespace: str = "default",
     gang: str | None = None,
-    min_available: int = 4,
+    min_available: int | None = 4,
+    terms: Terms = NO_TERMS,
     problem: str = "",
     gpu: int = 1,
     cpu_milli: int = 100,
@@ -55,6 +58,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     node: str = "",
     nominated: str = "",
     role: str = "worker",
+    rank: str = "",
     created_at: float = 0.0,
     priority: int = 0,
     scheduler_name: str = "gang-scheduler",
@@ -67,7 +71,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     if gang is not None and problem:
         claim = BadGangClaim(gang_key(namespace, gang), problem)
     elif gang is not None:
-        claim = GangClaim(gang_key(namespace, gang), min_available)
+        claim = GangClaim(gang_key(namespace, gang), min_available, terms, pod_group=KOORDINATOR)
     return Pod(
         uid=uid_of(name, namespace),
         namespace=namespace,
@@ -82,6 +86,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
         terminating=terminating,
         gated=gated,
         role=role,
+        rank=rank,
         gang=claim,
     )
 

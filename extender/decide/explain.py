@@ -10,7 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from extender.model.announcement import Announcement
-from extender.model.claim import BadGangClaim, GangKey
+from extender.model.claim import BadGangClaim, GangKey, Ignored
+from extender.model.declaration import (
+    MinAboveReplicas,
+    MinBelowRendezvous,
+    MissingGang,
+    Problem,
+    SourcesDisagree,
+    TotalBelowMin,
+    Undeclared,
+)
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.model.verdict import (
@@ -73,6 +82,22 @@ def explain_bad_claim(claim: BadGangClaim) -> str:
     return f'Gang "{claim.key}": {claim.problem}'
 
 
+def explain_undeclared(key: GangKey, undeclared: Undeclared) -> str:
+    """Say what a gang lacks of which nobody says how many members it needs."""
+    if undeclared.derived:
+        return f'Gang "{key}" is derived from a job that is not known, so nobody says how many members it needs'
+    group = f', or the PodGroup "{key}" of {undeclared.pod_group}' if undeclared.pod_group else ""
+    return (
+        f'Gang "{key}": nobody says how many members it needs; what is missing is the annotation '
+        f"gang.scheduling.koordinator.sh/min-available on its members{group}"
+    )
+
+
+def explain_replaced(key: GangKey) -> str:
+    """Say why a member does not count that has a successor."""
+    return f'Gang "{key}": a younger member of the same rank takes the place of this one'
+
+
 def explain_reserved(key: GangKey) -> str:
     """Say that free room on a node is kept for other gangs."""
     return f'Gang "{key}": the room on this node is reserved for another gang'
@@ -128,12 +153,42 @@ def announce_gave_up_room(gang: Gang, waited_s: float) -> Announcement:
 
 
 def announce_disagreement(gang: Gang, other: Pod) -> Announcement:
-    """Make the Event for a member whose min-available is not that of the oldest member, which holds."""
+    """Make the Event for a member that says something else of its gang than the oldest one, which holds."""
     note = (
-        f'Gang "{gang.key}": the min-available of this member is ignored, since the oldest member says '
-        f"{gang.min_available}; write the same value into every member's template"
+        f'Gang "{gang.key}": what this member says of its gang is ignored, since an older one says something else '
+        f"(min-available is {gang.min_available}); write the same values into every member's template"
     )
     return Announcement(other, "Warning", "GangMembersDisagree", "Gathering", note)
+
+
+def announce_problem(gang: Gang, problem: Problem) -> Announcement:
+    """Make the Event for something that is wrong with what was declared of a gang."""
+    note = f'Gang "{gang.key}": {explain_problem(problem)}'
+    return Announcement(gang.oldest, "Warning", "GangMisdeclared", "Gathering", note)
+
+
+def explain_problem(problem: Problem) -> str:
+    """Say what is wrong with what was declared of a gang, and what holds instead."""
+    match problem:
+        case SourcesDisagree(what, holder, held, other, ignored):
+            return f"{what} is {held} by {holder}, which holds, and {ignored} by {other}, which is ignored"
+        case TotalBelowMin(total, min_available):
+            return f"total-number {total} is less than min-available {min_available}, which is taken for both"
+        case MinAboveReplicas(min_available, replicas):
+            return (
+                f"min-available {min_available} is more than the {replicas} pods that its job makes: it stays waiting"
+            )
+        case MinBelowRendezvous(min_available, nodes):
+            return (
+                f"min-available {min_available} is less than the {nodes} nodes that --nnodes makes its members wait "
+                f"for: so many may hold their room without ever training; raise min-available to {nodes}"
+            )
+        case MissingGang(key):
+            return f'its groups name gang "{key}", of which there is no member'
+        case Ignored(where, value, wanted):
+            return f"{where} is {value!r} and is ignored: it must be {wanted}"
+        case _:
+            assert_never(problem)
 
 
 def announce_rejection(pod: Pod, text: str) -> Announcement:

@@ -1,34 +1,33 @@
 """A gang: pods of which at least min-available hold room together, or none does."""
 
-from msgspec import Struct
+from collections.abc import Iterable
 
-from extender.model.claim import GangKey
+from extender.model.declaration import Declaration
 from extender.model.pod import Pod
 
 
-class Gang(Struct, frozen=True):
-    """A gang with the members that exist now.
+class Gang(Declaration, frozen=True):
+    """A gang with the members that exist now, and what was declared of it.
 
     `waiting` are the members to place, unbound and schedulable; `bound` are those that run or will, terminating and
-    finished ones left out. Both are ordered by creation, then name. The oldest of them says min-available for all.
-    `succeeded_count` members have done their part beside those that are bound; they take no room.
+    finished ones left out. Both are ordered by creation, then name. Of unbound members with the same role and rank
+    only the youngest waits: it replaces the others. `succeeded` have done their part beside those that are bound; they
+    take no room.
     """
 
-    key: GangKey
-    min_available: int
     waiting: tuple[Pod, ...] = ()
     bound: tuple[Pod, ...] = ()
-    succeeded_count: int = 0
+    succeeded: tuple[Pod, ...] = ()
 
     @property
     def in_place(self) -> int:
         """How many members need no room any more: those bound, and those that succeeded."""
-        return len(self.bound) + self.succeeded_count
+        return _seats((*self.bound, *self.succeeded))
 
     @property
     def present(self) -> int:
-        """How many members count toward min-available, wherever they stand."""
-        return len(self.waiting) + self.in_place
+        """How many members count toward min-available, wherever they stand; those of one role and rank count once."""
+        return _seats((*self.waiting, *self.bound, *self.succeeded))
 
     @property
     def satisfied(self) -> bool:
@@ -44,3 +43,7 @@ class Gang(Struct, frozen=True):
     def oldest(self) -> Pod:
         """The oldest member that waits or is bound; there must be one."""
         return min((*self.waiting, *self.bound), key=lambda pod: (pod.created_at, pod.name))
+
+
+def _seats(pods: Iterable[Pod]) -> int:
+    return len({pod.seat for pod in pods})

@@ -60,9 +60,10 @@ class Pod(Struct, frozen=True, gc=False):
     """One pod, bound or not.
 
     `created_at` is in seconds since the epoch. `priority` is the admitted number. `role` is its part in a training
-    job (`ps`, `worker`, `master`, ...), empty when no label says so. `gang` is None for a pod without gang metadata.
-    `finished` is Succeeded or Failed. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled
-    is False): such a pod sleeps until something wakes it.
+    job (`ps`, `worker`, `master`, ...), empty when no label says so; `rank` is its number there where that outlives a
+    replacement of the pod, empty otherwise. `gang` is None for a pod without gang metadata. `finished` is Succeeded or
+    Failed. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod sleeps
+    until something wakes it.
     """
 
     uid: PodUid
@@ -80,9 +81,15 @@ class Pod(Struct, frozen=True, gc=False):
     gated: bool = False
     turned_away: bool = False
     role: str = ""
+    rank: str = ""
     gang: GangClaim | BadGangClaim | None = None
 
     @property
     def occupies_node(self) -> bool:
         """Whether it uses room: a terminating pod does until it is gone, a finished one does not."""
         return bool(self.node_name) and not self.finished
+
+    @property
+    def seat(self) -> tuple[str, str]:
+        """Which place in its gang it takes: the same as the pod's that it replaces."""
+        return (self.role, self.rank) if self.rank else ("", self.uid)

@@ -1,4 +1,4 @@
-"""The cluster as the API server tells it: nodes, pods, gangs, and what is taken of each node.
+"""The cluster as the API server tells it: nodes, pods, what declares gangs, and what is taken of each node.
 
 One writer, the event loop: the watches and the verbs call in, nobody waits, nothing is locked. Everything here but
 the reservations is rebuilt from the API server alone. A pod, left to right (deletion ends it anywhere):
@@ -13,10 +13,13 @@ Bound and terminating pods occupy their node, finished ones do not.
 from collections.abc import Collection, Iterable
 
 from cachetools import LRUCache
+from msgspec import structs
 
-from extender.model.claim import GangClaim, GangKey
+from extender.model.claim import GangClaim, GangKey, JobKey
+from extender.model.job import TrainingJob
 from extender.model.node import Node
 from extender.model.pod import Pod, PodShape, PodUid
+from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
 from extender.state.changes import Changes
 from extender.state.gangs import GangIndex
@@ -31,7 +34,8 @@ REMEMBERED_DELETIONS = 100_000
 class Cluster:
     """The state; see the module. Methods named after watch events may be called again with the same object."""
 
-    def __init__(self, scheduler_names: Collection[str]) -> None:
+    def __init__(self, scheduler_names: Collection[str], *, derive_gangs: bool = True) -> None:
+        self._derives_for = frozenset(scheduler_names if derive_gangs else ())
         self.changes = Changes()
         self.gangs = GangIndex(scheduler_names)
         self.pods: dict[PodUid, Pod] = {}
@@ -74,6 +78,7 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod) -> None:
         """Add or change a pod."""
+        pod = self._without_foreign_claim(pod)
         before = self.pods.get(pod.uid)
         if before == pod:
             return
@@ -88,14 +93,14 @@ class Cluster:
             if before is None or _planning_view(before) != _planning_view(pod):
                 self._note_member(pod, key, slot)
 
-    def learn_pod(self, pod: Pod) -> Pod | None:
-        """Return what is known of a pod that kube-scheduler asks about, which may be ahead of our watch.
+    def learn_pod(self, pod: Pod) -> Pod:
+        """Return the pod that kube-scheduler asks about as it is known here; it may be ahead of our watch.
 
-        None when the pod was deleted already.
+        A pod that was deleted already is returned as it is asked about, and not taken up.
         """
         if pod.uid not in self.pods and pod.uid not in self._deleted:
             self.upsert_pod(pod)
-        return self.pods.get(pod.uid)
+        return self.pods.get(pod.uid) or self._without_foreign_claim(pod)
 
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
@@ -112,6 +117,49 @@ class Cluster:
         self.gangs.drop(pod)
         if (key := key_of(pod)) is not None:
             self.changes.plan(key)
+
+    def replace_pod_groups(self, api: str, groups: Iterable[PodGroup]) -> None:
+        """Take a full list of one API group's PodGroups: those that are not in it are gone."""
+        listed = {group.key: group for group in groups}
+        for key in self.gangs.pod_group_keys(api):
+            if key not in listed:
+                self.remove_pod_group(api, key)
+        for group in listed.values():
+            self.upsert_pod_group(group)
+
+    def upsert_pod_group(self, group: PodGroup) -> None:
+        """Add or change a PodGroup."""
+        self._declared_anew(self.gangs.put_pod_group(group))
+
+    def remove_pod_group(self, api: str, key: GangKey) -> None:
+        """Forget a PodGroup that is gone."""
+        self._declared_anew(self.gangs.drop_pod_group(api, key))
+
+    def replace_jobs(self, kind: str, jobs: Iterable[TrainingJob]) -> None:
+        """Take a full list of one kind's jobs: those that are not in it are gone."""
+        listed = {job.key: job for job in jobs}
+        for key in self.gangs.job_keys(kind.lower()):
+            if key not in listed:
+                self.remove_job(key)
+        for job in listed.values():
+            self.upsert_job(job)
+
+    def upsert_job(self, job: TrainingJob) -> None:
+        """Add or change a job."""
+        self._declared_anew(self.gangs.put_job(job))
+
+    def remove_job(self, key: JobKey) -> None:
+        """Forget a job that is gone."""
+        self._declared_anew(self.gangs.drop_job(key))
+
+    def _declared_anew(self, keys: Iterable[GangKey]) -> None:
+        for key in keys:
+            self.changes.plan(key)
+
+    def _without_foreign_claim(self, pod: Pod) -> Pod:
+        """Return the pod without a derived gang where none is to be derived: others' jobs are not our business."""
+        derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
+        return structs.replace(pod, gang=None) if derived and pod.scheduler_name not in self._derives_for else pod
 
     def _charge(self, before: Pod | None, pod: Pod) -> None:
         """Pass room from the slot to the bound pod, and from a finished pod back to its node."""
@@ -138,6 +186,8 @@ class Cluster:
 
     def _note_member(self, pod: Pod, key: GangKey, slot: Slot | None) -> None:
         """Let a new member into the room that waits for it; whatever else may change the gang's fate is planned."""
+        for replaced in self.gangs.replaced_by(pod):
+            self.reservations.vacate(replaced.uid)
         if self.gangs.is_waiting(pod) and self.reservations.let_in(pod, key):
             return
         if slot is None or not pod.occupies_node:  # from slot to node is what was planned

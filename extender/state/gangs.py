@@ -1,13 +1,19 @@
-"""Which gangs are there, and who belongs to them?
+"""Which gangs are there, who belongs to them, and what was declared of them?
 
-An index over the pods: it holds nothing that the pods do not say.
+An index over pods, PodGroups and jobs: it holds nothing that these do not say.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from extender.model.claim import GangClaim, GangKey
+from msgspec import structs
+
+from extender.decide.declaration import declare_gang, overruled
+from extender.model.claim import GangClaim, GangKey, JobKey
+from extender.model.declaration import Undeclared
 from extender.model.gang import Gang
+from extender.model.job import TrainingJob
 from extender.model.pod import Pod, PodUid
+from extender.model.pod_group import PodGroup
 
 
 class GangIndex:
@@ -16,7 +22,10 @@ class GangIndex:
     def __init__(self, scheduler_names: Collection[str]) -> None:
         self._scheduler_names = frozenset(scheduler_names)
         self._members: dict[GangKey, dict[PodUid, Pod]] = {}
-        self._views: dict[GangKey, Gang] = {}
+        self._views: dict[GangKey, Gang | Undeclared] = {}
+        self._pod_groups: dict[tuple[str, GangKey], PodGroup] = {}
+        self._jobs: dict[JobKey, TrainingJob] = {}
+        self._gangs_of_job: dict[JobKey, set[GangKey]] = {}
 
     def __iter__(self) -> Iterator[GangKey]:
         """Yield the key of every gang with a pod, whatever its phase."""
@@ -27,6 +36,8 @@ class GangIndex:
         if isinstance(pod.gang, GangClaim):
             self._members.setdefault(pod.gang.key, {})[pod.uid] = pod
             self._views.pop(pod.gang.key, None)
+            if pod.gang.job:
+                self._gangs_of_job.setdefault(pod.gang.job, set()).add(pod.gang.key)
 
     def drop(self, pod: Pod) -> None:
         """Forget a member."""
@@ -36,44 +47,111 @@ class GangIndex:
             self._views.pop(pod.gang.key, None)
             if not members:
                 del self._members[pod.gang.key]
+                self._forget_gang_of_job(pod.gang)
+
+    def replaced_by(self, pod: Pod) -> list[Pod]:
+        """Return the older unbound members whose place the member takes."""
+        if not pod.rank or pod.gang is None:
+            return []
+        siblings = _oldest_first(self._members[pod.gang.key].values())
+        older = siblings[: siblings.index(pod)]
+        return [each for each in older if each.seat == pod.seat and not each.node_name]
+
+    def put_pod_group(self, group: PodGroup) -> set[GangKey]:
+        """Add or change a PodGroup; return the gangs for which that may change something."""
+        if self._pod_groups.get((group.api, group.key)) == group:
+            return set()
+        self._pod_groups[group.api, group.key] = group
+        return self._look_again({group.key})
+
+    def drop_pod_group(self, api: str, key: GangKey) -> set[GangKey]:
+        """Forget a PodGroup; return the gangs for which that may change something."""
+        return self._look_again({key} if self._pod_groups.pop((api, key), None) else set())
+
+    def pod_group_keys(self, api: str) -> list[GangKey]:
+        """Return the keys of the PodGroups of one API group."""
+        return [key for each, key in self._pod_groups if each == api]
+
+    def put_job(self, job: TrainingJob) -> set[GangKey]:
+        """Add or change a job; return the gangs for which that may change something.
+
+        Of its roles only those count whose pods come to us, if any do by their templates.
+        """
+        ours = tuple(role for role in job.roles if role.scheduler_name in self._scheduler_names)
+        job = structs.replace(job, roles=ours or job.roles)
+        if self._jobs.get(job.key) == job:
+            return set()
+        self._jobs[job.key] = job
+        return self._look_again(self._gangs_of_job.get(job.key, set()))
+
+    def drop_job(self, key: JobKey) -> set[GangKey]:
+        """Forget a job; return the gangs for which that may change something."""
+        return self._look_again(self._gangs_of_job.get(key, set()) if self._jobs.pop(key, None) else set())
+
+    def job_keys(self, kind: str) -> list[JobKey]:
+        """Return the keys of the jobs of one kind, in lower case."""
+        return [key for key in self._jobs if key.split("/")[1] == kind]
 
     def get(self, key: GangKey) -> Gang | None:
-        """Return the gang, or None when no member of it waits or is bound."""
-        if key not in self._views and key in self._members:
-            self._views[key] = self._view(key)
-        gang = self._views.get(key)
-        return gang if gang and (gang.waiting or gang.bound) else None
+        """Return the gang, or None when no member of it counts or nobody says how many it needs."""
+        gang = self._look(key)
+        return gang if isinstance(gang, Gang) and (gang.waiting or gang.bound) else None
 
     def is_waiting(self, pod: Pod) -> bool:
         """Whether the pod is a member that we are to place."""
         alive = not (pod.finished or pod.terminating or pod.gated)
         return alive and not pod.node_name and pod.scheduler_name in self._scheduler_names
 
-    def disagreeing(self, key: GangKey) -> list[Pod]:
-        """Return the members whose min-available is not the one that holds."""
-        gang = self.get(key)
-        if gang is None:
-            return []
-        return [pod for pod in (*gang.waiting, *gang.bound) if _min_available(pod) != gang.min_available]
+    def undeclared(self, key: GangKey) -> Undeclared | None:
+        """Return what is missing when nobody says how many members the gang needs."""
+        gang = self._look(key)
+        return gang if isinstance(gang, Undeclared) else None
 
-    def _view(self, key: GangKey) -> Gang:
-        members = sorted(self._members[key].values(), key=_age)
-        waiting = tuple(pod for pod in members if self.is_waiting(pod))
+    def overruled(self, key: GangKey) -> list[Pod]:
+        """Return the members that say something else of their gang than the oldest one that says anything."""
+        gang = self.get(key)
+        members = _oldest_first([*gang.waiting, *gang.bound]) if gang else []
+        verdicts = overruled([pod.gang for pod in members if isinstance(pod.gang, GangClaim)])
+        return [pod for pod, is_overruled in zip(members, verdicts, strict=True) if is_overruled]
+
+    def missing_groups(self, gang: Gang) -> list[GangKey]:
+        """Return the gangs that are to be bound together with this one, and of which there is no pod."""
+        return [key for key in gang.groups if key not in self._members]
+
+    def _look(self, key: GangKey) -> Gang | Undeclared | None:
+        if key not in self._views and key in self._members:
+            self._views[key] = self._view(key)
+        return self._views.get(key)
+
+    def _look_again(self, keys: set[GangKey]) -> set[GangKey]:
+        for key in keys:
+            self._views.pop(key, None)
+        return {key for key in keys if key in self._members}
+
+    def _view(self, key: GangKey) -> Gang | Undeclared:
+        members = _oldest_first(self._members[key].values())
+        claims = [pod.gang for pod in members if isinstance(pod.gang, GangClaim)]
+        declared = declare_gang(claims, self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job))
+        if isinstance(declared, Undeclared):
+            return declared
+        unbound = [pod for pod in members if self.is_waiting(pod)]
         bound = tuple(pod for pod in members if pod.node_name and not pod.finished and not pod.terminating)
-        oldest = min((*waiting, *bound), default=members[0], key=_age)
+        youngest = {pod.seat: pod for pod in unbound}
         return Gang(
-            key,
-            _min_available(oldest),
-            waiting,
-            bound,
+            waiting=tuple(pod for pod in unbound if youngest[pod.seat] is pod),
+            bound=bound,
             # Of a gang that runs. What an earlier job of the same name has left behind does not count for a new one.
-            succeeded_count=sum(pod.succeeded for pod in members) if bound else 0,
+            succeeded=tuple(pod for pod in members if pod.succeeded) if bound else (),
+            **structs.asdict(declared),
         )
 
+    def _forget_gang_of_job(self, claim: GangClaim) -> None:
+        gangs = self._gangs_of_job.get(claim.job)
+        if gangs is not None:
+            gangs.discard(claim.key)
+            if not gangs:
+                del self._gangs_of_job[claim.job]
 
-def _age(pod: Pod) -> tuple[float, str]:
-    return pod.created_at, pod.name
 
-
-def _min_available(pod: Pod) -> int:
-    return pod.gang.min_available if isinstance(pod.gang, GangClaim) else 0
+def _oldest_first(pods: Collection[Pod]) -> Sequence[Pod]:
+    return sorted(pods, key=lambda pod: (pod.created_at, pod.name))

@@ -119,6 +119,13 @@ class Reservations:
             self._seat(reservation, slot, pod.uid)
         return slot is not None
 
+    def vacate(self, uid: PodUid) -> None:
+        """Free the room of a member that is replaced for the one that replaces it."""
+        slot = self.slot_of(uid)
+        if slot is not None and slot.stage < Stage.BINDING:
+            del self._by_holder[uid]
+            slot.holder, slot.stage = "", Stage.PLANNED
+
     def exchange(self, uid: PodUid, offered: Collection[str]) -> Slot | None:
         """Trade the member's PLANNED slot for an equal one on an offered node whose holder was not told yet."""
         if uid not in self._by_holder:

@@ -14,7 +14,9 @@ from extender.decide.explain import (
     explain_bad_claim,
     explain_not_waiting,
     explain_planned_elsewhere,
+    explain_replaced,
     explain_reserved,
+    explain_undeclared,
 )
 from extender.decide.fit import fit_room
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
@@ -44,21 +46,21 @@ class Filter:
 
     def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         """Decide on one call; may plan the pod's gang and hold room for it."""
-        match args.pod.gang:
+        pod = self._cluster.learn_pod(args.pod)
+        match pod.gang:
             case None:
                 return FilterAnswer(args.node_names)
             case BadGangClaim():
-                return self._reject(args, explain_bad_claim(args.pod.gang))
+                return self._reject(args, explain_bad_claim(pod.gang))
             case GangClaim(key):
-                return self._answer_member(key, args, now_s)
+                return self._answer_member(pod, key, args, now_s)
             case _:
-                assert_never(args.pod.gang)
+                assert_never(pod.gang)
 
-    def _answer_member(self, key: GangKey, args: ExtenderArgs, now_s: float) -> FilterAnswer:
+    def _answer_member(self, pod: Pod, key: GangKey, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         # 1. Is it one of those that we are to place?
-        pod = self._cluster.learn_pod(args.pod)
-        if pod is None or not self._cluster.gangs.is_waiting(pod):
-            return self._reject(args, explain_not_waiting(pod or args.pod))
+        if pod.uid not in self._cluster.pods or not self._cluster.gangs.is_waiting(pod):
+            return self._reject(args, explain_not_waiting(pod))
 
         # 2. Does it hold room, or can its gang have room now?
         held = self._cluster.reservations.slot_of(pod.uid)
@@ -72,7 +74,17 @@ class Filter:
             return self._answer_extra(pod, key, args)
 
         # 4. Otherwise it waits with its gang, and is told why.
-        return self._reject(args, self._reason(key))
+        standing = self._planner.standings.get(key)
+        return self._reject(args, standing.text if standing else self._why_no_member(pod, key))
+
+    def _why_no_member(self, pod: Pod, key: GangKey) -> str:
+        """Say why the pod counts for nothing: its gang is none, it is replaced, or it is not ours."""
+        undeclared = self._cluster.gangs.undeclared(key)
+        if undeclared is not None:
+            return explain_undeclared(key, undeclared)
+        gang = self._cluster.gangs.get(key)
+        is_replaced = gang is not None and pod not in gang.waiting and any(p.seat == pod.seat for p in gang.waiting)
+        return explain_replaced(key) if is_replaced else explain_planned_elsewhere(key)
 
     def _plan(self, pod: Pod, key: GangKey, now_s: float) -> Slot | None:
         self._cluster.changes.plan(key)

@@ -26,7 +26,7 @@ class Watch(Protocol):
         """Whether the API server was heard of lately."""
 
 
-GANG_STATES = ("gathering", "waiting", "placed", "stranded", "running")
+GANG_STATES = ("undeclared", "gathering", "waiting", "placed", "stranded", "running")
 
 
 class Health:
@@ -75,6 +75,7 @@ class Health:
     def _observe_state(self) -> None:
         gangs = (self._cluster.gangs.get(key) for key in self._cluster.gangs)
         counts = Counter(self._state_of(gang) for gang in gangs if gang is not None)
+        counts["undeclared"] = sum(self._cluster.gangs.undeclared(key) is not None for key in self._cluster.gangs)
         for state in GANG_STATES:
             self._metrics.gangs.labels(state).set(counts[state])
         self._metrics.reservations.set(sum(len(held.slots) for held in self._cluster.reservations))

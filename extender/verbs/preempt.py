@@ -11,11 +11,11 @@ from extender.wire.extender_v1 import PreemptionArgs, Victims
 
 def preempt(cluster: Cluster, args: PreemptionArgs) -> Mapping[str, Victims]:
     """Return the nodes on which preemption may go ahead; none of them is a veto, and nobody is killed."""
-    if args.pod.gang is None:
-        return args.victims
     pod = cluster.learn_pod(args.pod)
-    gang = cluster.gangs.get(pod.gang.key) if pod and isinstance(pod.gang, GangClaim) else None
-    if pod is None or gang is None or not cluster.gangs.is_waiting(pod):
+    if pod.gang is None:
+        return args.victims
+    gang = cluster.gangs.get(pod.gang.key) if isinstance(pod.gang, GangClaim) else None
+    if gang is None or pod not in gang.waiting:
         return {}  # filter would reject it, whatever room there is
     if gang.satisfied:
         return args.victims

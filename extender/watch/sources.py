@@ -1,10 +1,27 @@
-"""What do we watch? Another kind is one more function here and one more `Kind` in `wire.kube`."""
+"""What do we watch? Another kind is one more row or function here and one more `Kind` in `wire.kube`."""
 
+from typing import Final
+
+from extender.model.claim import gang_key, job_key
+from extender.model.job import TrainingJob
 from extender.model.node import Node
 from extender.model.pod import Pod
+from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Source
-from extender.wire.kube import NODES, PODS
+from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
+from extender.wire.kube import JOBS, NODES, POD_GROUPS, PODS
+
+POD_GROUP_VERSIONS: Final = {
+    UPSTREAM: "v1alpha2",
+    KOORDINATOR: "v1alpha1",
+    SCHEDULER_PLUGINS: "v1alpha1",
+    VOLCANO: "v1beta1",
+}
+"""By API group."""
+
+JOB_VERSIONS: Final = {TF_JOB: "v1", PYTORCH_JOB: "v1", ELASTIC_JOB: "v1alpha1", TORCH_JOB: "v1alpha1", BATCH_JOB: "v1"}
+"""By kind."""
 
 
 def pods(cluster: Cluster) -> Source[Pod]:
@@ -28,4 +45,31 @@ def nodes(cluster: Cluster) -> Source[Node]:
         replace=cluster.replace_nodes,
         upsert=cluster.upsert_node,
         remove=lambda gone: cluster.remove_node(gone.name),
+    )
+
+
+def pod_groups(cluster: Cluster, api: str) -> Source[PodGroup]:
+    """Every PodGroup of one API group, if the cluster has it."""
+    return Source(
+        resource=f"podgroups.{api}",
+        path=f"/apis/{api}/{POD_GROUP_VERSIONS[api]}/podgroups",
+        kind=POD_GROUPS[api],
+        replace=lambda groups: cluster.replace_pod_groups(api, groups),
+        upsert=cluster.upsert_pod_group,
+        remove=lambda gone: cluster.remove_pod_group(api, gang_key(gone.namespace, gone.name)),
+        optional=True,
+    )
+
+
+def jobs(cluster: Cluster, kind: str) -> Source[TrainingJob]:
+    """Every job of one kind, if the cluster has it."""
+    resource = f"{kind.lower()}s"
+    return Source(
+        resource=f"{resource}.{GROUP_OF[kind]}",
+        path=f"/apis/{GROUP_OF[kind]}/{JOB_VERSIONS[kind]}/{resource}",
+        kind=JOBS[kind],
+        replace=lambda listed: cluster.replace_jobs(kind, listed),
+        upsert=cluster.upsert_job,
+        remove=lambda gone: cluster.remove_job(job_key(gone.namespace, kind, gone.name)),
+        optional=True,
     )

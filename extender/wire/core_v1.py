@@ -18,6 +18,15 @@ class _Wire(Struct, frozen=True, gc=False, rename="camel"):
     pass
 
 
+class OwnerReference(_Wire, frozen=True):
+    """One of an object's `ownerReferences`."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
 class ObjectMeta(_Wire, frozen=True):
     """`metadata` of any object."""
 
@@ -29,6 +38,7 @@ class ObjectMeta(_Wire, frozen=True):
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
 
 
 class ResourceRequirements(_Wire, frozen=True):
@@ -52,6 +62,8 @@ class Container(_Wire, frozen=True):
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
 
 
 class SelectorTerm(_Wire, frozen=True):
@@ -85,6 +97,12 @@ class SchedulingGate(_Wire, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(_Wire, frozen=True):
+    """`spec.schedulingGroup`."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(_Wire, frozen=True):
     """`spec` of a pod."""
 
@@ -99,6 +117,7 @@ class PodSpec(_Wire, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodCondition(_Wire, frozen=True):

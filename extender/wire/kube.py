@@ -5,16 +5,22 @@ or its watch. Generic over kinds: another kind is one more `Kind`.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
+from extender.model.job import TrainingJob
 from extender.model.node import Node
 from extender.model.pod import Pod
+from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
 from extender.wire import core_v1
+from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, PYTORCH_JOB, TF_JOB, TORCH_JOB
+from extender.wire.jobs import BatchJob, OperatorJob, batch_job_of, operator_job_of
 from extender.wire.malformed import MalformedBody, decode
 from extender.wire.objects import node_of, pod_of
+from extender.wire.pod_groups import MinMemberPodGroup, UpstreamPodGroup, pod_group_of, upstream_pod_group_of
 from extender.wire.quantity import BadQuantity
 
 
@@ -117,6 +123,22 @@ def _id_of(meta: core_v1.ObjectMeta) -> ObjectId:
 
 PODS: Kind[Pod] = _kind("Pod", core_v1.Pod, pod_of)
 NODES: Kind[Node] = _kind("Node", core_v1.Node, node_of)
+POD_GROUPS: dict[str, Kind[PodGroup]] = {
+    UPSTREAM: _kind("PodGroup", UpstreamPodGroup, partial(upstream_pod_group_of, UPSTREAM)),
+    **{
+        api: _kind("PodGroup", MinMemberPodGroup, partial(pod_group_of, api))
+        for api in (KOORDINATOR, SCHEDULER_PLUGINS, VOLCANO)
+    },
+}
+"""By API group."""
+JOBS: dict[str, Kind[TrainingJob]] = {
+    **{
+        kind: _kind(kind, OperatorJob, partial(operator_job_of, kind))
+        for kind in (TF_JOB, PYTORCH_JOB, ELASTIC_JOB, TORCH_JOB)
+    },
+    BATCH_JOB: _kind(BATCH_JOB, BatchJob, partial(batch_job_of, BATCH_JOB)),
+}
+"""By kind."""
 
 
 class _ListMeta(Struct, rename="camel"):

@@ -13,7 +13,7 @@ from extender.wire import core_v1
 from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_requests import effective_requests, host_ports
 from extender.wire.quantity import parse_quantity, whole_amount
-from extender.wire.roles import role_of
+from extender.wire.roles import rank_of, role_of
 
 
 def pod_of(pod: core_v1.Pod) -> Pod:
@@ -36,7 +36,8 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         turned_away=_is_turned_away(status),
-        role=intern(role_of(meta.labels or {})),
+        role=intern(role_of(pod)),
+        rank=intern(rank_of(meta.labels or {})),
         gang=None if claim is None else _one_of_equal_claims(claim),
     )
 

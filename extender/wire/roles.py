@@ -1,20 +1,50 @@
-"""Which part a pod plays in its training job."""
+"""Which part a pod plays in its training job, and as which of that part's replicas."""
 
 from collections.abc import Mapping
 
+from extender.wire.core_v1 import Pod
+from extender.wire.job_owner import BATCH_JOB, owning_job
+
 ROLE_LABELS = (
     "training.kubeflow.org/replica-type",  # Kubeflow training operator
-    "elasticjob.dlrover/replica-type",  # DLRover
-    "replica-type",  # Kubeflow 1.2 and 1.3, KubeDL
+    "elasticjob.dlrover/replica-type",  # DLRover, both masters
     "tf-replica-type",  # DRAGON and the old tf-operator
-    "task-type",  # torch-on-k8s
 )
 """In the order in which they are asked."""
 
+BARE_ROLE_LABELS = (
+    "replica-type",  # Kubeflow 1.2 and 1.3, KubeDL
+    "task-type",  # torch-on-k8s
+)
+"""Asked next, where `group-name` or the owner shows that an operator of training jobs wrote them."""
 
-def role_of(labels: Mapping[str, str]) -> str:
-    """Return `ps`, `worker`, `master`, `chief`, `evaluator` or whatever the label says, lower-cased; empty without."""
-    for label in ROLE_LABELS:
-        if label in labels:
-            return labels[label].lower()
-    return ""
+ROLE_ANNOTATION = "volcano.sh/task-spec"
+"""Volcano's, also written by Kubeflow's operator; asked last."""
+
+RANK_LABELS = (
+    "elasticjob.dlrover/rank-index",  # DLRover's Python master
+    "elasticjob.dlrover/rank",  # its Go master
+)
+"""Only DLRover's: its replica index changes when a worker is replaced, where others' names and indexes stay."""
+
+
+def role_of(pod: Pod) -> str:
+    """Return `ps`, `worker`, `master`, `chief`, `evaluator` or whatever the pod says, lower-cased; empty without."""
+    labels = pod.metadata.labels or {}
+    role = _first(ROLE_LABELS, labels)
+    if not role and _first(BARE_ROLE_LABELS, labels) and _is_made_by_operator(pod):
+        role = _first(BARE_ROLE_LABELS, labels)
+    return (role or (pod.metadata.annotations or {}).get(ROLE_ANNOTATION, "")).lower()
+
+
+def rank_of(labels: Mapping[str, str]) -> str:
+    """Return the rank that a replacement of the pod takes over; empty without."""
+    return _first(RANK_LABELS, labels)
+
+
+def _first(keys: tuple[str, ...], values: Mapping[str, str]) -> str:
+    return next((values[key] for key in keys if key in values), "")
+
+
+def _is_made_by_operator(pod: Pod) -> bool:
+    return "group-name" in (pod.metadata.labels or {}) or owning_job(pod).kind not in {"", BATCH_JOB}

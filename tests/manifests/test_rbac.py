@@ -2,10 +2,24 @@
 
 from collections.abc import Iterator
 
+from extender.state.cluster import Cluster
+from extender.watch.sources import JOB_VERSIONS, POD_GROUP_VERSIONS, jobs, pod_groups
 from tests.manifests.files import Object, manifest, manifests, scheduler_config
 
 EXTENDER = "gang-extender"
 SCHEDULER = "gang-scheduler"
+
+DECLARE_GANGS = {
+    ("scheduling.k8s.io", "podgroups"),
+    ("scheduling.sigs.k8s.io", "podgroups"),
+    ("scheduling.x-k8s.io", "podgroups"),
+    ("scheduling.volcano.sh", "podgroups"),
+    ("kubeflow.org", "tfjobs"),
+    ("kubeflow.org", "pytorchjobs"),
+    ("elastic.iml.github.io", "elasticjobs"),
+    ("train.distributed.io", "torchjobs"),
+    ("batch", "jobs"),
+}
 
 
 def rights(role: Object) -> set[tuple[str, str, str, str]]:
@@ -29,7 +43,7 @@ def roles_of(service_account: str) -> Iterator[tuple[str, str, str]]:
                 yield where, binding["roleRef"]["kind"], binding["roleRef"]["name"]
 
 
-def test_the_extender_may_read_pods_and_nodes_bind_nominate_and_report_and_nothing_else() -> None:
+def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_nothing_else() -> None:
     assert rights(manifest("ClusterRole", EXTENDER)) == {
         ("", "nodes", "", "get"),
         ("", "nodes", "", "list"),
@@ -41,7 +55,7 @@ def test_the_extender_may_read_pods_and_nodes_bind_nominate_and_report_and_nothi
         ("", "pods/status", "", "patch"),
         ("events.k8s.io", "events", "", "create"),
         ("events.k8s.io", "events", "", "patch"),
-    }
+    } | {(group, resource, "", verb) for group, resource in DECLARE_GANGS for verb in ("list", "watch")}
     assert list(roles_of(EXTENDER)) == [("the cluster", "ClusterRole", EXTENDER)]
 
 
@@ -73,3 +87,10 @@ def test_nobody_else_is_given_anything() -> None:
         ("ServiceAccount", "gang-extender", EXTENDER),
         ("ServiceAccount", "gang-extender", SCHEDULER),
     }
+
+
+def test_the_extender_may_read_every_kind_that_it_watches() -> None:
+    cluster = Cluster(["gang-scheduler"])
+    sources = [pod_groups(cluster, api) for api in POD_GROUP_VERSIONS] + [jobs(cluster, kind) for kind in JOB_VERSIONS]
+    watched = {tuple(source.path.split("/")[2::2]) for source in sources}
+    assert watched == DECLARE_GANGS

@@ -207,7 +207,6 @@ async def test_an_unknown_pod_is_refused() -> None:
 async def test_a_thousand_held_calls_are_let_through_together() -> None:
     rig = BindRig(*[a_node(f"n{i}", gpu=100, pods=1000) for i in range(10)])
     pods = gang_of(1000, 1000)
-    assert pods[0].gang == GangClaim(GangKey("default/g"), 1000)
     nodes = rig.let_through(*pods)
     calls = [rig.call(pod, node) for pod, node in zip(pods, nodes, strict=True)]
     await rig.settle()

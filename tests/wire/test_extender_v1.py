@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from extender.model.claim import GangClaim, GangKey
+from extender.model.claim import GangClaim
 from extender.wire.extender_v1 import (
     BindingArgs,
     ExtenderArgs,
@@ -38,7 +38,8 @@ def test_filter_with_names_only() -> None:
 
     assert (list(args.node_names), args.raw_nodes) == (["n1", "n2"], None)
     assert (args.pod.uid, args.pod.name, args.pod.role) == (UID, "torch-mnist-edljob-worker-0", "worker")
-    assert args.pod.gang == GangClaim(GangKey("dlrover/torch-mnist-gang"), 4)
+    assert isinstance(args.pod.gang, GangClaim)
+    assert (args.pod.gang.key, args.pod.gang.min_available) == ("dlrover/torch-mnist-gang", 4)
     assert args.pod.turned_away
     assert dict(args.pod.shape.requests) == {"cpu": 4000, "memory": 8 * 2**30, "nvidia.com/gpu": 1, "pods": 1}
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from extender.model.claim import GangClaim, GangKey
 from extender.model.node import Node, Taint
 from extender.model.pod import NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
 from extender.wire import core_v1
@@ -30,7 +29,9 @@ def test_a_waiting_member_of_a_gang() -> None:
 
 def test_the_gang_belongs_to_the_namespace() -> None:
     annotations = gang_annotations("g", 4)
-    assert pod(namespace="team", metadata={"annotations": annotations}).gang == GangClaim(GangKey("team/g"), 4)
+    claim = pod(namespace="team", metadata={"annotations": annotations}).gang
+    assert claim is not None
+    assert claim.key == "team/g"
 
 
 def test_null_and_absent_parts_are_empty() -> None:

@@ -1,8 +1,17 @@
-"""A pod's part in its job, whichever operator made it."""
+"""A pod's part in its job and its rank there, whichever operator made it."""
+
+from typing import Any
 
 import pytest
+from msgspec import convert
 
-from extender.wire.roles import role_of
+from extender.wire import core_v1
+from extender.wire.roles import rank_of, role_of
+from tests.builders import pod_json
+
+
+def pod(**metadata: Any) -> core_v1.Pod:
+    return convert(pod_json(metadata=metadata), core_v1.Pod)
 
 
 @pytest.mark.parametrize(
@@ -10,13 +19,36 @@ from extender.wire.roles import role_of
     [
         ({"training.kubeflow.org/replica-type": "Worker"}, "worker"),
         ({"elasticjob.dlrover/replica-type": "ps"}, "ps"),
-        ({"replica-type": "chief"}, "chief"),
+        ({"group-name": "kubeflow.org", "replica-type": "chief"}, "chief"),
         ({"tf-replica-type": "PS"}, "ps"),
-        ({"task-type": "aimaster"}, "aimaster"),
+        ({"group-name": "train.distributed.io", "task-type": "aimaster"}, "aimaster"),
         ({"replica-type": "worker", "training.kubeflow.org/replica-type": "master"}, "master"),
         ({"app": "worker"}, ""),
         ({}, ""),
     ],
 )
 def test_the_first_label_of_the_table_gives_the_role_in_lower_case(labels: dict[str, str], role: str) -> None:
-    assert role_of(labels) == role
+    assert role_of(pod(labels=labels)) == role
+
+
+@pytest.mark.parametrize("label", ["replica-type", "task-type"])
+def test_a_bare_label_is_a_role_only_where_an_operator_wrote_it(label: str) -> None:
+    def owned_by(version: str, kind: str) -> list[dict[str, Any]]:
+        return [{"apiVersion": version, "kind": kind, "name": "j", "controller": True}]
+
+    labels = {label: "worker", "job-name": "j"}
+    assert role_of(pod(labels=labels)) == ""
+    assert role_of(pod(labels=labels, ownerReferences=owned_by("batch/v1", "Job"))) == ""
+    assert role_of(pod(labels=labels, ownerReferences=owned_by("kubeflow.org/v1", "TFJob"))) == "worker"
+
+
+def test_volcanos_annotation_is_asked_last() -> None:
+    annotations = {"volcano.sh/task-spec": "Worker"}
+    assert role_of(pod(labels={}, annotations=annotations)) == "worker"
+    assert role_of(pod(labels={"tf-replica-type": "ps"}, annotations=annotations)) == "ps"
+
+
+def test_both_of_dlrovers_masters_name_the_rank() -> None:
+    assert rank_of({"elasticjob.dlrover/rank-index": "3", "elasticjob.dlrover/replica-index": "7"}) == "3"
+    assert rank_of({"elasticjob.dlrover/rank": "2", "elasticjob.dlrover/replica-id": "9"}) == "2"
+    assert rank_of({"training.kubeflow.org/replica-index": "1"}) == ""

@@ -1,0 +1,171 @@
+"""What was declared of a gang, when several say something?
+
+The PodGroup comes before the members, the oldest member that says anything before the younger ones, and the job last.
+Whoever says something else is overruled, and the gang's owner is told. Counterpart: Koordinator's gang_cache, which
+knows PodGroups and annotations.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import structs
+
+from extender.model.claim import GangClaim, Terms
+from extender.model.declaration import (
+    Declaration,
+    MinAboveReplicas,
+    MinBelowRendezvous,
+    Problem,
+    SourcesDisagree,
+    TotalBelowMin,
+    Undeclared,
+)
+from extender.model.job import JobRole, TrainingJob
+from extender.model.pod_group import PodGroup
+
+POD_GROUP = "its PodGroup"
+MEMBERS = "its oldest member"
+JOB = "its job"
+
+WORKER = "worker"
+
+V = TypeVar("V")
+
+_NOTHING = (None, Terms())
+
+_TERMS = {
+    "total": "total-number",
+    "strict": "mode Strict",
+    "waiting_s": "waiting-time",
+    "groups": "groups",
+    "match_policy": "match-policy",
+}
+"""The fields of `Terms`, and what their authors call them."""
+
+
+def declare_gang(
+    claims: Sequence[GangClaim], pod_group: PodGroup | None = None, job: TrainingJob | None = None
+) -> Declaration | Undeclared:
+    """Return what holds for the gang of these claims, the oldest member's first; there must be one.
+
+    `pod_group` and `job` are those that the claims name, where they are known.
+    """
+    oldest = claims[0]
+    if job is not None and not _is_gang_of(oldest, job):
+        job = None
+
+    # 1. How many members are needed together?
+    said = {
+        POD_GROUP: pod_group.min_available if pod_group else None,
+        MEMBERS: next((claim.min_available for claim in claims if claim.min_available is not None), None),
+        JOB: _asked_for(job, oldest.job_role) if job else None,
+    }
+    min_available, problems = _weigh("min-available", said)
+    if min_available is None and job is not None:
+        min_available = _all_needed(job, oldest.job_role)
+    if min_available is None:
+        return Undeclared(oldest.pod_group, oldest.derived)
+
+    # 2. What else is said?
+    terms, more_problems = _weigh_terms(claims, pod_group)
+    replicas = sum(role.replicas for role in _roles(job, oldest.job_role)) if job else 0
+    declared = Declaration(
+        oldest.key,
+        min_available,
+        groups=tuple(sorted({oldest.key, *(terms.groups or ())})),
+        role_minimums=pod_group.role_minimums if pod_group else _role_minimums(job) if job else (),
+        job=oldest.job,
+        problems=tuple(dict.fromkeys((*terms.ignored, *problems, *more_problems))),
+    )
+    given = {name: getattr(terms, name) for name in ("strict", "waiting_s", "match_policy")}
+    declared = structs.replace(declared, **{name: value for name, value in given.items() if value is not None})
+
+    # 3. Does it make sense?
+    nonsense = _nonsense(min_available, terms.total or 0, replicas, max(claim.rendezvous_min for claim in claims))
+    total = max(min_available, terms.total or replicas)
+    return structs.replace(declared, total=total, problems=(*declared.problems, *nonsense))
+
+
+def overruled(claims: Iterable[GangClaim]) -> list[bool]:
+    """Return for each claim, the oldest member's first, whether it says something else than the one that holds."""
+    said = [(claim.min_available, claim.terms) for claim in claims]
+    held = next((each for each in said if each != _NOTHING), _NOTHING)
+    return [each not in (held, _NOTHING) for each in said]
+
+
+def _is_gang_of(claim: GangClaim, job: TrainingJob) -> bool:
+    """Whether the gang is the job: derived from it, or of its name, as operators call their PodGroups."""
+    return claim.derived or claim.key.partition("/")[2] == job.key.rpartition("/")[2]
+
+
+def _weigh(what: str, said: Mapping[str, V | None]) -> tuple[V | None, list[Problem]]:
+    """Return the first value, and who says something else."""
+    values = [(source, value) for source, value in said.items() if value is not None]
+    if not values:
+        return None, []
+    (holder, held), *others = values
+    return held, [
+        SourcesDisagree(what, holder, _shown(held), source, _shown(value)) for source, value in others if value != held
+    ]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return f"{value:g} s" if isinstance(value, float) else str(value)
+
+
+def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tuple[Terms, list[Problem]]:
+    ours = next((claim.terms for claim in claims if claim.terms != Terms()), Terms())
+    theirs = pod_group.terms if pod_group else Terms()
+    found: dict[str, object] = {}
+    problems: list[Problem] = []
+    for field, what in _TERMS.items():
+        held, more = _weigh(what, {POD_GROUP: getattr(theirs, field), MEMBERS: getattr(ours, field)})
+        found[field] = held
+        problems += more
+    return structs.replace(Terms(ignored=(*theirs.ignored, *ours.ignored)), **found), problems
+
+
+def _nonsense(min_available: int, total: int, replicas: int, nodes: int) -> list[Problem]:
+    problems: list[Problem] = []
+    if 0 < total < min_available:
+        problems.append(TotalBelowMin(total, min_available))
+    if 0 < replicas < min_available:
+        problems.append(MinAboveReplicas(min_available, replicas))
+    if 0 < min_available < nodes:
+        problems.append(MinBelowRendezvous(min_available, nodes))
+    return problems
+
+
+def _roles(job: TrainingJob, role: str) -> list[JobRole]:
+    return [each for each in job.roles if role in {"", each.name}]
+
+
+def _asked_for(job: TrainingJob, role: str) -> int | None:
+    """Return the number that the job itself asks for."""
+    if role:
+        return next((each.minimum for each in job.roles if each.name == role), None)
+    if job.min_available is not None:
+        return job.min_available
+    minimums = dict(_role_minimums(job))
+    return sum(minimums.values()) if minimums else None
+
+
+def _role_minimums(job: TrainingJob) -> tuple[tuple[str, int], ...]:
+    """Return how many of each role the job can start with; empty where it does not say."""
+    minimums = {each.name: each.minimum for each in job.roles if each.minimum is not None}
+    if job.min_workers is not None:
+        minimums[WORKER] = job.min_workers
+    if not minimums:
+        return ()
+    return tuple(sorted((each.name, minimums.get(each.name, each.replicas)) for each in job.roles))
+
+
+def _all_needed(job: TrainingJob, role: str) -> int | None:
+    """Return all replicas; of one role's workers no more than the job's own min-available takes beside the others."""
+    replicas = sum(each.replicas for each in _roles(job, role))
+    if role == WORKER and job.min_available is not None:
+        others = sum(each.replicas for each in job.roles) - replicas
+        return max(1, min(replicas, job.min_available - others))
+    return replicas if _roles(job, role) else None

@@ -1,0 +1,16 @@
+"""The gang of Koordinator's PodGroup object, which a label names."""
+
+from typing import Final
+
+from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.pod_group import KOORDINATOR
+from extender.wire.core_v1 import Pod
+from extender.wire.gang_terms import claim_of
+
+LABEL: Final = "pod-group.scheduling.sigs.k8s.io"
+
+
+def koordinator_crd_gang(pod: Pod) -> GangClaim | BadGangClaim | None:
+    """Return the gang of the PodGroup that the pod's label names."""
+    name = (pod.metadata.labels or {}).get(LABEL)
+    return None if name is None else claim_of(pod, f"label {LABEL}", name, pod_group=KOORDINATOR)

@@ -1,0 +1,83 @@
+"""What is read of the PodGroup objects of each scheduler.
+
+Mirrors PodGroup of Koordinator (scheduling.sigs.k8s.io/v1alpha1), scheduler-plugins (scheduling.x-k8s.io/v1alpha1),
+Volcano (scheduling.volcano.sh/v1beta1) and Kubernetes itself (scheduling.k8s.io/v1alpha2).
+"""
+
+from msgspec import Struct, structs
+
+from extender.model.claim import gang_key
+from extender.model.pod_group import PodGroup
+from extender.wire.core_v1 import ObjectMeta
+from extender.wire.gang_terms import read_terms
+
+
+class _Wire(Struct, frozen=True, gc=False, rename="camel"):
+    pass
+
+
+class MinMemberSpec(_Wire, frozen=True):
+    """`spec` of the three CRDs' PodGroups; what one of them lacks is absent there."""
+
+    min_member: int = 0
+    schedule_timeout_seconds: int | None = None
+    min_task_member: dict[str, int] | None = None
+
+
+class MinMemberPodGroup(_Wire, frozen=True):
+    """A PodGroup of one of the three CRDs."""
+
+    metadata: ObjectMeta
+    spec: MinMemberSpec = MinMemberSpec()
+
+
+class GangPolicy(_Wire, frozen=True):
+    """`spec.schedulingPolicy.gang`."""
+
+    min_count: int = 0
+
+
+class BasicPolicy(_Wire, frozen=True):
+    """`spec.schedulingPolicy.basic`: the pods go one by one."""
+
+
+class SchedulingPolicy(_Wire, frozen=True):
+    """`spec.schedulingPolicy`: one of the two."""
+
+    gang: GangPolicy | None = None
+    basic: BasicPolicy | None = None
+
+
+class UpstreamSpec(_Wire, frozen=True):
+    """`spec` of Kubernetes' own PodGroup."""
+
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+
+
+class UpstreamPodGroup(_Wire, frozen=True):
+    """A PodGroup of Kubernetes itself."""
+
+    metadata: ObjectMeta
+    spec: UpstreamSpec = UpstreamSpec()
+
+
+def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
+    """Return the PodGroup of a CRD of API group `api`."""
+    meta, spec = group.metadata, group.spec
+    terms = read_terms(meta.annotations or {})
+    if spec.schedule_timeout_seconds:
+        terms = structs.replace(terms, waiting_s=float(spec.schedule_timeout_seconds))
+    return PodGroup(
+        api=api,
+        key=gang_key(meta.namespace, meta.name),
+        min_available=spec.min_member if spec.min_member > 0 else None,
+        terms=terms,
+        role_minimums=tuple(sorted((role.lower(), least) for role, least in (spec.min_task_member or {}).items())),
+    )
+
+
+def upstream_pod_group_of(api: str, group: UpstreamPodGroup) -> PodGroup:
+    """Return Kubernetes' own PodGroup."""
+    policy = group.spec.scheduling_policy
+    min_available = policy.gang.min_count if policy.gang else 0 if policy.basic else None
+    return PodGroup(api, gang_key(group.metadata.namespace, group.metadata.name), min_available)
