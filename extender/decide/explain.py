@@ -34,6 +34,7 @@ from extender.model.verdict import (
     Reason,
     Refused,
     UntoleratedTaint,
+    WaitsForGang,
 )
 
 NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
@@ -65,7 +66,11 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
     match admission:
         case Placed():
             return ""
-        case Gathering(_, min_available):
+        case WaitsForGang(other):
+            return f'Gang "{gang.key}" has room, but waits for gang "{other}", which it is bound together with'
+        case Gathering(least, role) if role:
+            return f'Gang "{gang.key}" waits for its members: fewer than the minimum {least} of role "{role}" exist'
+        case Gathering(min_available):
             return f'Gang "{gang.key}" waits for its members: fewer than its min-available {min_available} exist'
         case NoRoom(member, reasons):
             who = f'member Pod "{member}"' if member else "a member Pod that does not exist yet"

@@ -5,13 +5,14 @@ or hold room already. Members that do not exist yet are planned for as well, whe
 The rule is Koordinator's (its Strict mode), decided here on the whole cluster before any member is let through.
 """
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from extender.decide.fit import fit_node
 from extender.decide.packing import LEADER_ROLES, Member, Packing, pack_gang
 from extender.model.gang import Gang
 from extender.model.node import NodeRoom
-from extender.model.pod import PodShape
+from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Reason, Refused
 
@@ -34,24 +35,52 @@ def admit_gang(
     members = [Member(p.shape, p.role, p.uid, p.name) for p in gang.waiting if p.uid not in holders]
 
     # 2. Who is yet to come?
-    absent_count = gang.min_available - gang.present
-    if absent_count > 0:
+    if gang.missing:
         absent = expect_absent(gang) if plan_absent else None
         if absent is None:
-            return Gathering(gang.present, gang.min_available)
-        members += [absent] * absent_count
+            return Gathering(gang.min_available)
+        members += [absent] * gang.missing
     if not members:
         return Placed(())
 
-    # 3. How many must find room together? Above min-available, each one goes for itself.
-    required = max(1, gang.min_available - gang.in_place - len(kept))
+    # 3. Who must find room, together? Each role's minimum first; above min-available, each one goes for itself.
+    minimum, others = _role_minimums(gang, members, [*_roles(gang.in_place), *_roles(kept)])
+    for role, least in gang.role_minimums:
+        if _roles([*gang.in_place, *kept, *minimum]).count(role) < least:
+            return Gathering(least, role)
+    required = max(0 if minimum else 1, gang.needed - len(kept) - len(minimum))
 
-    # 4. Is there room?
+    # 4. Is there room for them, and for how many others beside them?
     homes = {pod.node_name for pod in gang.bound} | {placement.node for placement in kept}
-    packing = pack_gang(members, snapshot, required=required, homes=homes, avoid=avoid)
-    if len(packing.placements) >= required:
-        return Placed(packing.placements)
-    return _no_room(packing, snapshot, avoid)
+    first = pack_gang(minimum, snapshot, required=len(minimum), homes=homes, avoid=avoid)
+    if first.left_over:
+        return _no_room(first, snapshot, avoid)
+    homes |= {placement.node for placement in first.placements}
+    then = pack_gang(others, first.trial.as_snapshot(), required=required, homes=homes, avoid=avoid)
+    if len(then.placements) < required:
+        return _no_room(then, snapshot, avoid)
+    return Placed(first.placements + then.placements)
+
+
+def _role_minimums(
+    gang: Gang, members: Sequence[Member], placed_roles: Sequence[str]
+) -> tuple[list[Member], list[Member]]:
+    """Split off the members, as far as they exist, that the roles' minimums ask for beside those placed already."""
+    missing = Counter(dict(gang.role_minimums))
+    missing.subtract(role for role in placed_roles if role in missing)
+    minimum: list[Member] = []
+    others: list[Member] = []
+    for member in members:
+        if missing[member.role] > 0:
+            missing[member.role] -= 1
+            minimum.append(member)
+        else:
+            others.append(member)
+    return minimum, others
+
+
+def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:
+    return [member.role for member in members]
 
 
 def expect_absent(gang: Gang) -> Member | None:

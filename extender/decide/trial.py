@@ -51,6 +51,10 @@ class Trial:
             ports.remove(port)
         self._replace(NodeRoom(before.node, take_off(shape.requests, before.taken), tuple(ports)))
 
+    def as_snapshot(self) -> Snapshot:
+        """Return the nodes with everything placed so far, for another trial to go on from."""
+        return Snapshot(self._snapshot.generation, {**self._snapshot.rooms, **self._changed})
+
     def mark(self) -> int:
         """Return a point to which `undo` can go back."""
         return len(self._undo)

@@ -1,6 +1,7 @@
 """A gang: pods of which at least min-available hold room together, or none does."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from extender.model.declaration import Declaration
 from extender.model.pod import Pod
@@ -12,32 +13,57 @@ class Gang(Declaration, frozen=True):
     `waiting` are the members to place, unbound and schedulable; `bound` are those that run or will, terminating and
     finished ones left out. Both are ordered by creation, then name. Of unbound members with the same role and rank
     only the youngest waits: it replaces the others. `succeeded` have done their part beside those that are bound; they
-    take no room.
+    take no room. `ran` says that enough members were in place at some time since the first of them was bound.
     """
 
     waiting: tuple[Pod, ...] = ()
     bound: tuple[Pod, ...] = ()
     succeeded: tuple[Pod, ...] = ()
+    ran: bool = False
 
     @property
-    def in_place(self) -> int:
-        """How many members need no room any more: those bound, and those that succeeded."""
-        return _seats((*self.bound, *self.succeeded))
+    def in_place(self) -> tuple[Pod, ...]:
+        """The members that count toward min-available and need no room any more, as the match-policy has it."""
+        return () if self.match_policy == "only-waiting" else (*self.bound, *self.succeeded)
 
     @property
     def present(self) -> int:
         """How many members count toward min-available, wherever they stand; those of one role and rank count once."""
-        return _seats((*self.waiting, *self.bound, *self.succeeded))
+        return _seats((*self.waiting, *self.in_place))
+
+    @property
+    def missing(self) -> int:
+        """How many members must still be created before any may run."""
+        return 0 if self.satisfied else max(0, self.min_available - self.present)
+
+    @property
+    def needed(self) -> int:
+        """How many members must still find a place, together, before any of them may run."""
+        return 0 if self.satisfied else max(0, self.min_available - _seats(self.in_place))
+
+    def is_enough(self, ready_roles: Sequence[str] = ()) -> bool:
+        """Whether members of these roles, beside those in place, make min-available and every role's minimum."""
+        roles = Counter([*ready_roles, *(pod.role for pod in self.in_place)])
+        count = _seats(self.in_place) + len(ready_roles)
+        return count >= self.min_available and all(roles[role] >= least for role, least in self.role_minimums)
 
     @property
     def satisfied(self) -> bool:
-        """Whether min-available members are in place; further ones may go one by one."""
-        return self.in_place >= self.min_available
+        """Whether it runs, so that further members and replacements may go one by one.
+
+        With match-policy once-satisfied that stays so until no member is bound any more.
+        """
+        return self.is_enough() or (self.ran and self.match_policy == "once-satisfied")
 
     @property
     def stranded(self) -> bool:
         """Whether some members are bound, but too few to be of use."""
         return bool(self.bound) and not self.satisfied
+
+    @property
+    def priority(self) -> int:
+        """The highest of its members' priorities."""
+        return max(pod.priority for pod in (*self.waiting, *self.bound))
 
     @property
     def oldest(self) -> Pod:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from extender.model.claim import GangKey
 from extender.model.node import Taint
 from extender.model.pod import PodShape, PodUid
 
@@ -58,10 +59,13 @@ class Placed(Struct, frozen=True, gc=False):
 
 
 class Gathering(Struct, frozen=True, gc=False):
-    """Fewer than min-available members exist; what the absent ones need is unknown or does not fit now."""
+    """Too few members exist, and what the absent ones need is not known.
 
-    present: int
-    min_available: int
+    `role` is the one whose minimum is not reached; empty where `least` is min-available.
+    """
+
+    least: int
+    role: str = ""
 
 
 class NoRoom(Struct, frozen=True):
@@ -75,4 +79,10 @@ class NoRoom(Struct, frozen=True):
     reasons: Mapping[str, tuple[Reason, ...]]
 
 
-Admission: TypeAlias = Placed | Gathering | NoRoom
+class WaitsForGang(Struct, frozen=True, gc=False):
+    """The gang fits, but is bound together with another one, which does not or is not there."""
+
+    other: GangKey
+
+
+Admission: TypeAlias = Placed | Gathering | NoRoom | WaitsForGang

@@ -26,6 +26,7 @@ class GangIndex:
         self._pod_groups: dict[tuple[str, GangKey], PodGroup] = {}
         self._jobs: dict[JobKey, TrainingJob] = {}
         self._gangs_of_job: dict[JobKey, set[GangKey]] = {}
+        self._ran: set[GangKey] = set()
 
     def __iter__(self) -> Iterator[GangKey]:
         """Yield the key of every gang with a pod, whatever its phase."""
@@ -47,6 +48,7 @@ class GangIndex:
             self._views.pop(pod.gang.key, None)
             if not members:
                 del self._members[pod.gang.key]
+                self._ran.discard(pod.gang.key)
                 self._forget_gang_of_job(pod.gang)
 
     def replaced_by(self, pod: Pod) -> list[Pod]:
@@ -129,6 +131,14 @@ class GangIndex:
         return {key for key in keys if key in self._members}
 
     def _view(self, key: GangKey) -> Gang | Undeclared:
+        gang = self._gang(key)
+        if isinstance(gang, Gang) and gang.bound and gang.satisfied:
+            self._ran.add(key)
+        else:
+            self._ran.discard(key)
+        return gang
+
+    def _gang(self, key: GangKey) -> Gang | Undeclared:
         members = _oldest_first(self._members[key].values())
         claims = [pod.gang for pod in members if isinstance(pod.gang, GangClaim)]
         declared = declare_gang(claims, self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job))
@@ -142,6 +152,7 @@ class GangIndex:
             bound=bound,
             # Of a gang that runs. What an earlier job of the same name has left behind does not count for a new one.
             succeeded=tuple(pod for pod in members if pod.succeeded) if bound else (),
+            ran=bool(bound) and key in self._ran,
             **structs.asdict(declared),
         )
 

@@ -16,7 +16,7 @@ from extender.model.announcement import Announcement
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
-from extender.model.verdict import Admission, NoRoom, Placed
+from extender.model.verdict import Admission, NoRoom, Placed, WaitsForGang
 from extender.state.cluster import Cluster, key_of
 from extender.state.reservations import Reservation, Slot, Stage
 from extender.state.standings import Standing, Standings
@@ -64,8 +64,10 @@ class Planner:
         if changes.room_freed:
             changes.room_freed = False
             keys.update(self._cluster.gangs)
+        planned: set[GangKey] = set()
         for gang in self._in_order(keys):
-            self._plan_gang(gang, now_s)
+            if gang.key not in planned:
+                planned |= self._plan_together(gang, now_s)
 
     def refuse(self, pod: Pod, node: str, now_s: float) -> None:
         """Note that kube-scheduler does not take the pod on its planned node, and plan its gang anew."""
@@ -121,8 +123,29 @@ class Planner:
                 self._forget(key)
         return sorted(gangs, key=self._rank)
 
-    def _rank(self, gang: Gang) -> tuple[bool, float, float, str]:
-        return not gang.stranded, self._past(gang.key).turn_lost_s, gang.oldest.created_at, gang.key
+    def _rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
+        past = self._past(gang.key)
+        return not gang.stranded, -gang.priority, past.turn_lost_s, gang.oldest.created_at, gang.key
+
+    def _plan_together(self, gang: Gang, now_s: float) -> set[GangKey]:
+        """Plan a gang and those that are bound together with it; either all of them hold enough room or none does."""
+        keys = set(gang.groups) | {gang.key}
+        gangs = [other for key in sorted(keys) if (other := self._cluster.gangs.get(key)) is not None]
+        held_before = {each.key for each in gangs if self._cluster.reservations.get(each.key)}
+        for each in gangs:
+            self._plan_gang(each, now_s)
+        lacking = [key for key in sorted(keys) if self._lacks_room(key)]
+        for each in gangs:
+            if lacking and each.key not in lacking and not each.satisfied:
+                self._stand(each, WaitsForGang(lacking[0]), now_s)
+                self._cluster.reservations.end_up_to(each.key, Stage.HELD)
+                if each.key in held_before:
+                    self._cluster.changes.free_room()
+        return keys
+
+    def _lacks_room(self, key: GangKey) -> bool:
+        gang = self._cluster.gangs.get(key)
+        return gang is None or (not gang.satisfied and self._lacks(gang))
 
     def _plan_gang(self, gang: Gang, now_s: float) -> None:
         # 1. Above min-available a member is planned only after it was turned away: kube-scheduler places the others.
@@ -158,15 +181,16 @@ class Planner:
         slots = self._cluster.reservations.slots_of(gang.key)
         holders = {slot.holder for slot in slots}
         vacant = sum(not slot.holder for slot in slots)
-        return vacant == max(0, gang.min_available - gang.present) and all(p.uid in holders for p in gang.waiting)
+        return vacant == gang.missing and all(p.uid in holders for p in gang.waiting)
 
     def _member_slots(self, gang: Gang) -> list[Slot]:
         members = {pod.uid for pod in gang.waiting}
         return [slot for slot in self._cluster.reservations.slots_of(gang.key) if slot.holder in members]
 
     def _lacks(self, gang: Gang) -> bool:
-        """Whether what its members hold is too little to run."""
-        return gang.in_place + len(self._member_slots(gang)) < gang.min_available
+        """Whether what it holds, for absent members as well, is too little to run."""
+        slots = [slot for slot in self._cluster.reservations.slots_of(gang.key) if not slot.holder]
+        return not gang.is_enough([slot.role for slot in (*self._member_slots(gang), *slots)])
 
     def _held_room(self, key: GangKey) -> Counter[tuple[str, PodShape]]:
         return Counter((slot.node, slot.shape) for slot in self._cluster.reservations.slots_of(key))

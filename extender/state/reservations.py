@@ -155,12 +155,11 @@ class Reservations:
             self._end(reservation, [slot])
             self._changes.plan(reservation.key)
 
-    def open_barrier(self, reservation: Reservation) -> None:
-        """Let every held bind call post its Binding."""
-        for slot in reservation.slots:
+    def open_barrier(self, key: GangKey) -> None:
+        """Let every held bind call of the gang post its Binding."""
+        for slot in self.slots_of(key):
             if slot.stage is Stage.HELD:
-                slot.stage = Stage.BINDING
-        self._changes.touch(reservation.key)
+                self.advance(key, slot, Stage.BINDING)
 
     def leave(self, uid: PodUid) -> Slot | None:
         """End the slot of a member that is bound, gone or refused there; return it."""

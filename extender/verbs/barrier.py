@@ -15,7 +15,7 @@ from extender.model.claim import GangKey
 from extender.model.pod import Pod, PodUid
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
-from extender.state.reservations import Reservation, Stage
+from extender.state.reservations import Stage
 
 
 class _HeldCall(Struct):
@@ -58,7 +58,6 @@ class Barrier:
             calls = self._held.get(key)
             if not calls:
                 continue
-            reservation = self._cluster.reservations.get(key)
             for uid, call in tuple(calls.items()):
                 slot = self._cluster.reservations.slot_of(uid)
                 if slot is None or slot.stage < Stage.HELD:  # given back, and perhaps planned anew since
@@ -66,8 +65,10 @@ class Barrier:
                 elif not call.is_connected():
                     self._cluster.reservations.advance(key, slot, Stage.ACCEPTED)
                     self._end(key, uid, explain_superseded(key))
-            if reservation is not None and self._is_complete(reservation):
-                self._open(reservation)
+            together = self._bound_together_with(key)
+            if all(self._is_complete(each) for each in together):
+                for each in together:
+                    self._open(each)
 
     def refuse_all(self) -> None:
         """Refuse every held call, since nobody will let it through any more."""
@@ -75,18 +76,22 @@ class Barrier:
             for uid in tuple(calls):
                 self._end(key, uid, explain_superseded(key))
 
-    def _is_complete(self, reservation: Reservation) -> bool:
-        gang = self._cluster.gangs.get(reservation.key)
-        ready = reservation.count(Stage.HELD, Stage.BINDING)
-        return gang is not None and gang.in_place + ready >= gang.min_available
+    def _bound_together_with(self, key: GangKey) -> tuple[GangKey, ...]:
+        gang = self._cluster.gangs.get(key)
+        return gang.groups if gang is not None and gang.groups else (key,)
 
-    def _open(self, reservation: Reservation) -> None:
-        gang = self._cluster.gangs.get(reservation.key)
+    def _is_complete(self, key: GangKey) -> bool:
+        gang = self._cluster.gangs.get(key)
+        ready = [slot.role for slot in self._cluster.reservations.slots_of(key) if slot.stage >= Stage.HELD]
+        return gang is not None and (gang.satisfied or gang.is_enough(ready))
+
+    def _open(self, key: GangKey) -> None:
+        gang = self._cluster.gangs.get(key)
         if gang is not None and not gang.satisfied:
-            self.opened.add(reservation.key)
-        self._cluster.reservations.open_barrier(reservation)
-        for uid in tuple(self._held.get(reservation.key, ())):
-            self._end(reservation.key, uid, "")
+            self.opened.add(key)
+        self._cluster.reservations.open_barrier(key)
+        for uid in tuple(self._held.get(key, ())):
+            self._end(key, uid, "")
 
     def _hold(self, key: GangKey, uid: PodUid, call: _HeldCall) -> None:
         # The newest call for a pod counts: its kube-scheduler gave up on the older one, or was restarted.

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from extender.model.claim import GangClaim, GangKey
+from extender.model.claim import GangClaim, GangKey, Terms
 from extender.model.pod import Pod
+from extender.model.pod_group import PodGroup
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import BINDING_S, Rig
 
@@ -128,3 +129,54 @@ def test_a_gang_whose_last_pod_changed_its_claim_leaves_nothing_behind() -> None
     rig.create(structs.replace(pod, gang=GangClaim(GangKey("default/h"), 1)))
     rig.later()
     assert rig.planner.standings.get(GangKey("default/g")) is None
+
+
+def bound_together(gang: str, other: str, count: int, **options: Any) -> list[Pod]:
+    groups = tuple(sorted((GangKey(f"default/{gang}"), GangKey(f"default/{other}"))))
+    claim = GangClaim(GangKey(f"default/{gang}"), count, terms=Terms(groups=groups))
+    return [structs.replace(pod, gang=claim) for pod in workers(gang, count, min_available=count, **options)]
+
+
+def test_of_gangs_that_are_bound_together_neither_has_room_unless_both_have() -> None:
+    rig = Rig(a_node("n1", gpu=3))
+    mine, theirs = bound_together("a", "b", 2), bound_together("b", "a", 2)
+    rig.create(*mine, *theirs)
+    assert "waits for gang" in rig.text_for(mine[0])
+    assert "Insufficient nvidia.com/gpu" in rig.text_for(theirs[1])
+    assert rig.reserved() == 0
+    rig.cluster.upsert_node(a_node("n2", gpu=1))
+    rig.later()
+    assert rig.reserved() == 4
+
+
+def test_a_gang_whose_partner_is_not_there_waits_for_it() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    mine, theirs = bound_together("a", "b", 2), bound_together("b", "a", 2)
+    rig.create(*mine)
+    assert 'waits for gang "default/b"' in rig.text_for(mine[0])
+    rig.create(*theirs)
+    rig.later()
+    assert rig.reserved() == 4
+
+
+def test_a_gang_of_higher_priority_is_planned_first_though_it_is_younger() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    old = workers("old", 2, min_available=2)
+    urgent = workers("urgent", 2, first=10, min_available=2, priority=1000)
+    rig.create(*old, *urgent)
+    rig.later()
+    assert [held.key for held in rig.cluster.reservations] == ["default/urgent"]
+
+
+def test_a_podgroups_minimum_of_a_role_holds_the_gang_until_that_role_is_there() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    rig.cluster.upsert_pod_group(
+        PodGroup("scheduling.volcano.sh", GangKey("default/g"), min_available=2, role_minimums=(("ps", 1),))
+    )
+    claim = GangClaim(GangKey("default/g"), pod_group="scheduling.volcano.sh")
+    mine = [structs.replace(pod, gang=claim) for pod in workers("g", 3)]
+    rig.create(*mine)
+    assert 'the minimum 1 of role "ps"' in rig.text_for(mine[0])
+    ps = structs.replace(a_pod("ps", role="ps"), gang=claim)
+    rig.create(ps)
+    assert rig.node_for(ps) == "n1"

@@ -9,7 +9,7 @@ cycle comes to rest, and once the world is fair again no gang waits that fits.
 import asyncio
 from typing import Any, Literal
 
-from hypothesis import note, settings
+from hypothesis import Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import structs
@@ -376,6 +376,10 @@ class Sampled(World):
 
 
 TestWorld = World.TestCase
-TestWorld.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+TestWorld.settings = settings(
+    max_examples=80, stateful_step_count=50, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
 TestSampled = Sampled.TestCase
-TestSampled.settings = settings(max_examples=20, stateful_step_count=50, deadline=None)
+TestSampled.settings = settings(
+    max_examples=20, stateful_step_count=50, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)

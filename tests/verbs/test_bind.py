@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec import structs
 
 from extender.effects.binding import Binding, BindOutcome
-from extender.model.claim import GangClaim, GangKey
+from extender.model.claim import GangClaim, GangKey, MatchPolicy, Terms
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.state.reservations import Stage
@@ -14,6 +14,8 @@ from extender.verbs.bind import Bind, PostsBindings
 from extender.wire.extender_v1 import BindingArgs
 from tests.builders import a_node, a_pod
 from tests.rig import BINDING_S, GATHERING_S, Rig
+
+MATCH_POLICIES: tuple[MatchPolicy, ...] = ("only-waiting", "waiting-and-running", "once-satisfied")
 
 
 class KeptBindings:
@@ -365,3 +367,38 @@ async def test_the_event_of_a_gang_made_whole_again_does_not_say_that_all_were_b
     rig.later()
     (placed,) = rig.announcements
     assert "4 members bound together" not in placed.note
+
+
+async def test_gangs_that_are_bound_together_are_let_through_together() -> None:
+    rig = BindRig(a_node("n1", gpu=4))
+    groups = (GangKey("default/a"), GangKey("default/b"))
+    pods = [
+        structs.replace(a_pod(f"{key[-1]}{i}"), gang=GangClaim(key, 2, terms=Terms(groups=groups)))
+        for key in groups
+        for i in range(2)
+    ]
+    nodes = rig.let_through(*pods)
+    calls = [rig.call(pod, node) for pod, node in zip(pods[:3], nodes, strict=False)]
+    await rig.settle()
+    assert rig.binder.posted == [], "gang a is complete, but b is not"
+    calls.append(rig.call(pods[3], nodes[3]))
+    await rig.settle()
+    assert [await call for call in calls] == [""] * 4
+
+
+async def test_a_replacement_goes_alone_once_the_gang_ran_and_waits_where_the_policy_says_so() -> None:
+    results = {}
+    for policy in MATCH_POLICIES:
+        rig = BindRig(a_node("n1", gpu=4))
+        claim = GangClaim(GangKey("default/g"), 3, terms=Terms(match_policy=policy))
+        pods = [structs.replace(pod, gang=claim) for pod in gang_of(3, 3)]
+        running = [rig.bind(pod, "n1") for pod in pods]
+        rig.later()
+        rig.delete(*running[:2])
+        replacement = structs.replace(a_pod("new", created_at=9), gang=claim)
+        rig.create(replacement)
+        call = rig.call(replacement, rig.node_for(replacement) or "n1")
+        await rig.settle()
+        results[policy] = call.done() and call.result() == ""
+        call.cancel()
+    assert results == {"only-waiting": False, "waiting-and-running": False, "once-satisfied": True}
