@@ -176,6 +176,8 @@ class Cluster:
         if not isinstance(pod.gang, GangClaim):
             return
         self.changes.touch(pod.gang.key)
+        for replaced in self.gangs.replaced_by(pod):
+            self.reservations.vacate(replaced)
         if before is None or _planning_view(before) != _planning_view(pod):
             self._admit_member(pod, pod.gang.key)
 

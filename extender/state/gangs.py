@@ -49,6 +49,13 @@ class GangIndex:
                 del self._members[pod.gang.key]
                 self._forget_gang_of_job(pod.gang)
 
+    def replaced_by(self, pod: Pod) -> list[Pod]:
+        """Return the older unbound members whose place the member takes."""
+        if not pod.rank or pod.gang is None:
+            return []
+        members = self._members[pod.gang.key].values()
+        return [each for each in members if each.seat == pod.seat and not each.node_name and _age(each) < _age(pod)]
+
     def put_pod_group(self, group: PodGroup) -> set[GangKey]:
         """Add or change a PodGroup; return the gangs for which that may change something."""
         if self._pod_groups.get((group.api, group.key)) == group:
@@ -142,4 +149,8 @@ class GangIndex:
 
 
 def _oldest_first(pods: Collection[Pod]) -> Sequence[Pod]:
-    return sorted(pods, key=lambda pod: (pod.created_at, pod.name))
+    return sorted(pods, key=_age)
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    return pod.created_at, pod.name

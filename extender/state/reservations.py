@@ -174,6 +174,13 @@ class Reservations:
             self._end(self._by_gang[pod.gang.key], [slot])
         return slot
 
+    def vacate(self, pod: Pod) -> None:
+        """Leave the room of a member that is replaced to its successor, unless it is being bound there."""
+        slot = self.slot_of(pod)
+        if slot is not None and isinstance(pod.gang, GangClaim) and slot.stage < Stage.BINDING:
+            slot.holder = ""
+            self.advance(pod.gang.key, slot, Stage.PLANNED)
+
     def end_vacant(self, key: GangKey) -> None:
         """Give back the gang's slots that nobody holds."""
         reservation = self._by_gang.get(key)
