@@ -30,9 +30,12 @@ def pytorch_job(namespace: str) -> Object:
 def pod_group_crd(group: str, version: str) -> Object:
     """Return a stand-in for the CustomResourceDefinition of a scheduler's PodGroup."""
     crd: Object = yaml.safe_load((FOLDER / "podgroup-crd.yaml").read_text(encoding="utf-8"))
+    koordinator = crd["spec"]["group"]
     crd["metadata"]["name"] = f"podgroups.{group}"
     crd["spec"]["group"] = group
     crd["spec"]["versions"][0]["name"] = version
+    if group != koordinator:
+        crd["spec"]["versions"][0]["subresources"] = {"status": {}}
     return crd
 
 

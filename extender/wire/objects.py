@@ -31,6 +31,8 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         nominated_node=intern(status.nominated_node_name),
         scheduler_name=intern(spec.scheduler_name),
         priority=spec.priority or 0,
+        running=status.phase == "Running",
+        succeeded=status.phase == "Succeeded",
         finished=status.phase in ("Succeeded", "Failed"),
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),

@@ -81,6 +81,7 @@ def test_pods_wait_for_a_pod_group_whose_kind_is_installed_later(
 
     cluster.api.patch(cluster.api.path_of(pod_groups.of(2), namespace.name), {"spec": {"minMember": 2}})
     wait_for(lambda: len(namespace.running()) == 2, DEADLINE_S, "two run, since two are enough now")
+    wait_for(lambda: status(namespace, pod_groups) == ("Running", 2), DEADLINE_S, "the PodGroup's status says so")
 
 
 @pytest.mark.usefixtures("training_operator")
@@ -94,6 +95,12 @@ def test_a_pytorchjob_without_gang_metadata_runs_whole_or_not_at_all(cluster: Cl
 
     cluster.add_node("gpu-3", gpus=1)
     wait_for(lambda: len(namespace.running()) == 4, DEADLINE_S, "all four run")
+
+
+def status(namespace: Namespace, pod_groups: PodGroups) -> tuple[str, int]:
+    group = namespace.cluster.api.get(namespace.cluster.api.path_of(pod_groups.of(2), namespace.name))
+    written = group.get("status", {})
+    return written.get("phase", ""), written.get("running", 0)
 
 
 def bound(namespace: Namespace) -> list[str]:

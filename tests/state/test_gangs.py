@@ -5,7 +5,7 @@ from msgspec import structs
 from extender.model.claim import GangClaim, GangKey, Terms, job_key
 from extender.model.job import JobRole, TrainingJob
 from extender.model.pod import Pod
-from extender.model.pod_group import KOORDINATOR, PodGroup
+from extender.model.pod_group import KOORDINATOR, VOLCANO, GroupStatus, PodGroup
 from extender.state.cluster import Cluster
 from extender.state.complaints import MISSED_AFTER_S
 from tests.builders import a_node, a_pod
@@ -178,3 +178,39 @@ def test_a_gang_of_the_group_that_comes_in_time_is_not_missed() -> None:
     rig.create(a_pod("l0", gang="late", min_available=1))
     rig.later(MISSED_AFTER_S + 1)
     assert not [event for event in rig.announcements if event.reason == "GangMisdeclared"]
+
+
+def test_a_pod_groups_status_is_asked_for_once_per_change_and_never_fought_over() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    group = structs.replace(a_group(2), uid="u")
+    rig.cluster.upsert_pod_group(group)
+    pods = [a_pod(f"w{i}", gang="g", min_available=None) for i in range(2)]
+    rig.create(*pods)
+    rig.later()
+    assert [report.status for report in rig.reports] == [GroupStatus("Scheduling")]
+    rig.cluster.upsert_pod_group(structs.replace(group, status=GroupStatus("Scheduling")))
+    rig.cluster.upsert_pod_group(structs.replace(group, status=GroupStatus("PreScheduling")))
+    rig.later()
+    assert len(rig.reports) == 1
+    for pod in pods:
+        rig.bind(pod, rig.node_for(pod))
+    rig.later()
+    assert [report.status for report in rig.reports[1:]] == [GroupStatus("Scheduled", scheduled=2)]
+
+
+def test_a_pod_group_of_another_schedulers_pods_is_left_alone() -> None:
+    rig = Rig(a_node("n1"))
+    rig.cluster.upsert_pod_group(structs.replace(a_group(2), uid="u"))
+    rig.create(a_pod("w0", gang="g", min_available=None, scheduler_name="koord-scheduler"))
+    rig.later()
+    assert rig.reports == []
+
+
+def test_a_volcano_pod_group_whose_job_names_us_is_inqueue_before_there_are_pods() -> None:
+    rig = Rig()
+    rig.cluster.upsert_pod_group(PodGroup(VOLCANO, GangKey("default/mnist"), 2, uid="u", job=JOB))
+    rig.later()
+    assert rig.reports == []
+    rig.cluster.upsert_job(a_job(2))
+    rig.later()
+    assert [report.status.phase for report in rig.reports] == ["Inqueue"]
