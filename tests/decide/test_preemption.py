@@ -53,3 +53,11 @@ def test_a_further_member_of_a_running_gang_may_preempt() -> None:
     extra = a_pod("w1", gang="g", min_available=1)
     rig.create(extra)
     assert preempt(rig.cluster, PreemptionArgs(extra, VICTIMS)) == VICTIMS
+
+
+def test_a_member_of_a_gang_that_nobody_declared_may_kill_nobody() -> None:
+    rig = Rig(a_node("n1", gpu=1))
+    victim = a_pod("victim", node="n1")
+    pod = a_pod("w0", gang="g", min_available=None)
+    rig.create(victim, pod)
+    assert preempt(rig.cluster, PreemptionArgs(pod, {"n1": Victims((victim.uid,))})) == {}
