@@ -78,7 +78,7 @@ def test_sources_that_disagree_are_told_and_the_first_one_holds() -> None:
     assert problems(claim, group=a_group(3, strict=True, waiting_s=30.0), job=a_job(2, worker=4)) == [
         "min-available is 3 by its PodGroup, which holds, and 4 by its oldest member, which is ignored",
         "min-available is 3 by its PodGroup, which holds, and 2 by its job, which is ignored",
-        "mode Strict is True by its PodGroup, which holds, and False by its oldest member, which is ignored",
+        "mode is Strict by its PodGroup, which holds, and NonStrict by its oldest member, which is ignored",
         "waiting-time is 30 s by its PodGroup, which holds, and 60 s by its oldest member, which is ignored",
     ]
 
