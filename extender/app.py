@@ -23,6 +23,7 @@ from extender.cycle import Cycle
 from extender.effects.binding import Binder
 from extender.effects.events import EventRecorder
 from extender.effects.nomination import Nomination, Nominator
+from extender.effects.podgroup_status import PodGroupStatusWriter
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
@@ -32,7 +33,7 @@ from extender.verbs.bind import Bind
 from extender.verbs.health import Health
 from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
 from extender.watch.reflector import Reflector, Source
-from extender.watch.sources import JOB_VERSIONS, POD_GROUP_VERSIONS, jobs, nodes, pod_groups, pods
+from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, jobs, nodes, pod_groups, pods
 
 SHUTDOWN_S = 5.0
 """For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
@@ -73,12 +74,14 @@ class App:
         self._health = Health(self._cluster, watches, self._metrics)
         self._nominator = Nominator(api, self._metrics, self._is_current)
         self._recorder = EventRecorder(api, self._metrics, socket.gethostname(), time.time)
+        self._statuses = PodGroupStatusWriter(api, self._metrics, POD_GROUP_PATHS)
         self._cycle = Cycle(
             self._cluster,
             self._planner,
             self._barrier,
             nominate=self._nominator.submit,
             announce=self._recorder.announce,
+            report=self._statuses.submit,
         )
         bind = Bind(self._cluster, self._barrier, Binder(api, self._metrics))
         self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)
@@ -96,6 +99,7 @@ class App:
                     *(watch.run() for watch in self._watches),
                     self._nominator.run(),
                     self._recorder.run(),
+                    self._statuses.run(),
                     self._cycle.run(self._health.is_ready),
                 )
             ]
@@ -130,7 +134,7 @@ def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source
     return [
         nodes(cluster),
         pods(cluster),
-        *(pod_groups(cluster, api) for api in POD_GROUP_VERSIONS),
+        *(pod_groups(cluster, api) for api in POD_GROUP_PATHS),
         *(jobs(cluster, kind) for kind in kinds),
     ]
 

@@ -46,7 +46,8 @@ class GangConfig(_Section):
 
     from_jobs: bool = True
     """Whether the pods of a training job without gang metadata are a gang, of as many members as the job needs. They
-    name our scheduler, for which there is no other reason, and half of such a job is of no use."""
+    name our scheduler, for which there is no other reason, and half of such a job is of no use. Not so where
+    schedulerNames has a scheduler that everybody uses: switch it off there."""
 
     gathering_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
     """How long room waits for members that do not exist yet. Operators create a job's pods within a few seconds; longer

@@ -11,8 +11,10 @@ from extender.decide.explain import announce_placed, announce_rejection
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
 from extender.model.gang import Gang
+from extender.model.pod_group import StatusReport
 from extender.state.cluster import Cluster
 from extender.state.complaints import Complaints
+from extender.state.group_statuses import GroupStatuses
 from extender.state.planning import Planner
 from extender.state.wakeups import WakeUps
 from extender.verbs.barrier import Barrier
@@ -22,7 +24,7 @@ UNREADY_PAUSE_S = 1.0
 
 
 class Cycle:
-    """Carries the state's changes on to waiting calls and, through `nominate` and `announce`, to the API server."""
+    """Carries the state's changes on to waiting calls and, through the three functions, to the API server."""
 
     def __init__(
         self,
@@ -32,12 +34,15 @@ class Cycle:
         *,
         nominate: Callable[[Nomination], None],
         announce: Callable[[Announcement], None],
+        report: Callable[[StatusReport], None],
     ) -> None:
         self._cluster = cluster
         self._planner = planner
         self._barrier = barrier
         self._submit = nominate
         self._announce = announce
+        self._report = report
+        self._statuses = GroupStatuses(cluster.gangs)
         self._wakeups = WakeUps(cluster)
         self._complaints = Complaints(cluster.gangs)
 
@@ -74,6 +79,8 @@ class Cycle:
             announcements += [*self._news_of(gang), *self._complaints.take_due(gang, now_s)]
         for announcement in announcements:
             self._announce(announcement)
+        for status in [status for key in touched for status in self._statuses.take_due(key)]:
+            self._report(status)
 
         # 5. Forget pods and gangs that are gone.
         for key in touched.difference(gang.key for gang in gangs):

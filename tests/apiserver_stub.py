@@ -37,6 +37,8 @@ class ApiServerStub:
         """By path."""
         self.most_at_once: Counter[str] = Counter()
         """By verb: how many requests were being answered at the same time."""
+        self.installed = {"/api/v1/pods", "/api/v1/nodes"}
+        """The collections that can be listed and watched; of others it says "not found"."""
         self._port = port
         self._version = 100
         self._oldest = 0
@@ -81,6 +83,13 @@ class ApiServerStub:
         gone = self.objects.pop(path)
         gone["metadata"]["resourceVersion"] = str(self._version)
         await self._tell(_resource(path), "DELETED", gone)
+
+    async def uninstall(self, collection: str) -> None:
+        """Delete the objects of a kind and then the kind, as the deletion of its CustomResourceDefinition does."""
+        for path in [path for path in self.objects if _collection(path) == collection]:
+            await self.delete(path)
+        self.installed.remove(collection)
+        await self.end_watches()
 
     def lose(self, path: str) -> None:
         """Delete an object that no watch will tell of: the version before it is compacted away."""
@@ -138,6 +147,8 @@ class ApiServerStub:
     async def act(self, request: web.Request) -> web.StreamResponse:
         """Do what is asked, as a healthy API server does."""
         match _verb(request):
+            case "list" | "watch" if request.path not in self.installed:
+                return refusal(404, "the server could not find the requested resource")
             case "list":
                 return self._list(request)
             case "watch":
@@ -156,7 +167,7 @@ class ApiServerStub:
     def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
         end = start + int(request.query.get("limit", "1000000"))
-        items = [content for path, content in self.objects.items() if _resource(path) == request.path.split("/")[-1]]
+        items = [content for path, content in self.objects.items() if _collection(path) == request.path]
         metadata = {"resourceVersion": str(self._version)}
         if end < len(items):
             metadata["continue"] = str(end)
@@ -166,7 +177,7 @@ class ApiServerStub:
         version = int(request.query["resourceVersion"])
         if version < self._oldest:
             return refusal(410, "too old resource version")
-        resource = request.path.split("/")[-1]
+        resource = _resource(f"{request.path}/")
         stream = web.StreamResponse()
         await stream.prepare(request)
         sent, ended = 0, self._streams_ended
@@ -274,8 +285,16 @@ def _merged(content: Json, patch: Json) -> Json:
     return merged
 
 
+def _collection(path: str) -> str:
+    """Return the path under which an object is listed with those of all namespaces."""
+    parts = path.split("/")[:-1]
+    return "/".join([*parts[:-3], parts[-1]] if parts[-3] == "namespaces" else parts)
+
+
 def _resource(path: str) -> str:
-    return path.split("/")[-2]
+    """Return what kind of object is there: `pods`, or `podgroups.scheduling.volcano.sh`."""
+    _, root, group, *_ = path.split("/")
+    return path.split("/")[-2] + (f".{group}" if root == "apis" else "")
 
 
 def _verb(request: web.Request) -> str:
@@ -285,5 +304,4 @@ def _verb(request: web.Request) -> str:
         return "patch"
     if "watch" in request.query:
         return "watch"
-    is_collection = request.path in {"/api/v1/pods", "/api/v1/nodes"}
-    return "list" if is_collection else "get"
+    return "list" if "limit" in request.query else "get"

@@ -15,6 +15,7 @@ from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.node import Node
 from extender.model.pod import Pod
+from extender.model.pod_group import StatusReport
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
@@ -38,12 +39,14 @@ class Rig:
         self.barrier = Barrier(self.cluster, Metrics("test"))
         self.nominations: list[Nomination] = []
         self.announcements: list[Announcement] = []
+        self.reports: list[StatusReport] = []
         self.cycle = Cycle(
             self.cluster,
             self.planner,
             self.barrier,
             nominate=self.nominations.append,
             announce=self.announcements.append,
+            report=self.reports.append,
         )
         self.cluster.replace_nodes(nodes)
 

@@ -11,13 +11,14 @@ import orjson
 import pytest
 
 from extender.app import serve
-from extender.config import GangExtenderConfiguration, ServerConfig
+from extender.config import GangConfig, GangExtenderConfiguration, ServerConfig
 from tests.apiserver_stub import ApiServerStub
 from tests.builders import gang_annotations, node_json, pod_json, uid_of
 from tests.conftest import write_kubeconfig
 from tests.eventually import eventually
 
 PODS = "/api/v1/namespaces/default/pods"
+USUAL_GANGS = GangConfig()
 
 
 @pytest.fixture
@@ -55,13 +56,16 @@ class Extender:
 
 
 @asynccontextmanager
-async def running(kubeconfig: str, new_port: Callable[[], int]) -> AsyncIterator[Extender]:
+async def running(
+    kubeconfig: str, new_port: Callable[[], int], gangs: GangConfig = USUAL_GANGS
+) -> AsyncIterator[Extender]:
     server = ServerConfig(port=new_port(), probeAddress="127.0.0.1", probePort=new_port())
     config = GangExtenderConfiguration(
         apiVersion="gang-extender.io/v1alpha1",
         kind="GangExtenderConfiguration",
         kubeconfig=kubeconfig,
         server=server,
+        gangs=gangs,
     )
     task = asyncio.create_task(serve(config))
     async with aiohttp.ClientSession() as session:
@@ -149,3 +153,37 @@ async def test_a_taken_port_ends_the_start_with_an_error(
     with pytest.raises(OSError, match="address already in use"):
         async with running(kubeconfig, lambda: next(ports)):
             pass
+
+
+async def test_a_gang_may_be_declared_by_a_pod_group_alone_which_comes_last(
+    stub: ApiServerStub, kubeconfig: str, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    pod_groups = "/apis/scheduling.x-k8s.io/v1alpha1"
+    stub.installed.add(f"{pod_groups}/podgroups")
+    await stub.put("/api/v1/nodes/n1", node_json("n1"))
+    pod = pod_json("w0", metadata={"labels": {"scheduling.x-k8s.io/pod-group": "g"}})
+    await stub.put(f"{PODS}/w0", pod)
+    async with running(kubeconfig, unused_tcp_port_factory) as extender:
+        await extender.until_ready()
+        (text,) = set((await extender.filter(pod, "n1"))["FailedAndUnresolvableNodes"].values())
+        assert 'the PodGroup "default/g" of scheduling.x-k8s.io' in text
+        turned_away = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+        await stub.put(f"{PODS}/w0", {**pod, "status": turned_away})
+        group = {"metadata": {"name": "g", "namespace": "default", "uid": "u"}, "spec": {"minMember": 1}}
+        await stub.put(f"{pod_groups}/namespaces/default/podgroups/g", group)
+        await eventually(lambda: [call.path for call in stub.calls_of("patch")] == [f"{PODS}/w0/status"])
+
+
+async def test_the_pods_of_a_job_without_gang_metadata_pass_through_where_that_is_switched_off(
+    stub: ApiServerStub, kubeconfig: str, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    await stub.put("/api/v1/nodes/n1", node_json("n1"))
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": True}
+    pod = pod_json("w0", metadata={"ownerReferences": [owner]})
+    async with running(kubeconfig, unused_tcp_port_factory) as extender:
+        await extender.until_ready()
+        assert (await extender.filter(pod, "n1"))["NodeNames"] == []
+    off = GangConfig(fromJobs=False)
+    async with running(kubeconfig, unused_tcp_port_factory, off) as extender:
+        await extender.until_ready()
+        assert (await extender.filter(pod, "n1"))["NodeNames"] == ["n1"]

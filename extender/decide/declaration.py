@@ -35,7 +35,7 @@ _NOTHING = (None, Terms())
 
 _TERMS = {
     "total": "total-number",
-    "strict": "mode Strict",
+    "strict": "mode",
     "waiting_s": "waiting-time",
     "groups": "groups",
     "match_policy": "match-policy",
@@ -112,6 +112,8 @@ def _weigh(what: str, said: Mapping[str, V | None]) -> tuple[V | None, list[Prob
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
+    if isinstance(value, bool):
+        return "Strict" if value else "NonStrict"
     return f"{value:g} s" if isinstance(value, float) else str(value)
 
 

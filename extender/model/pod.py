@@ -59,11 +59,11 @@ class PodShape(Struct, frozen=True, gc=False):
 class Pod(Struct, frozen=True, gc=False):
     """One pod, bound or not.
 
-    `created_at` is in seconds since the epoch. `priority` is the admitted number. `role` is its part in a training
-    job (`ps`, `worker`, `master`, ...), empty when no label says so; `rank` is its number there where that outlives a
-    replacement of the pod, empty otherwise. `gang` is None for a pod without gang metadata. `finished` is Succeeded or
-    Failed. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod sleeps
-    until something wakes it.
+    `created_at` is in seconds since the epoch. `priority` is the admitted number. A pod that is `finished` has
+    `succeeded` or failed. `role` is its part in a training job (`ps`, `worker`, `master`, ...), empty when no label
+    says so; `rank` is its number there where that outlives a replacement of the pod, empty otherwise. `gang` is None
+    for a pod without gang metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is
+    False): such a pod sleeps until something wakes it.
     """
 
     uid: PodUid
@@ -75,6 +75,7 @@ class Pod(Struct, frozen=True, gc=False):
     nominated_node: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int = 0
+    running: bool = False
     finished: bool = False
     succeeded: bool = False
     terminating: bool = False

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from extender.model.claim import GangKey, Terms
+from extender.model.claim import GangKey, JobKey, Terms
 
 UPSTREAM: Final = "scheduling.k8s.io"
 KOORDINATOR: Final = "scheduling.sigs.k8s.io"
@@ -12,11 +12,21 @@ SCHEDULER_PLUGINS: Final = "scheduling.x-k8s.io"
 VOLCANO: Final = "scheduling.volcano.sh"
 
 
+class GroupStatus(Struct, frozen=True):
+    """What stands in a PodGroup's status; `phase` is empty before anybody wrote one, and is in the API's own words."""
+
+    phase: str = ""
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
 class PodGroup(Struct, frozen=True):
     """The gang that the object of API group `api` declares, under the object's own name.
 
     `min_available` is None where it does not say, and 0 where it says that its pods need not run together.
-    `role_minimums` has how many members of a role are needed, sorted by role.
+    `role_minimums` has how many members of a role are needed, sorted by role. `job` made it, empty where none did.
     """
 
     api: str
@@ -24,3 +34,13 @@ class PodGroup(Struct, frozen=True):
     min_available: int | None = None
     terms: Terms = Terms()
     role_minimums: tuple[tuple[str, int], ...] = ()
+    uid: str = ""
+    job: JobKey = JobKey("")
+    status: GroupStatus = GroupStatus()
+
+
+class StatusReport(Struct, frozen=True):
+    """The status that a PodGroup is to have."""
+
+    group: PodGroup
+    status: GroupStatus

@@ -130,6 +130,7 @@ class Cluster:
     def upsert_pod_group(self, group: PodGroup) -> None:
         """Add or change a PodGroup."""
         self._declared_anew(self.gangs.put_pod_group(group))
+        self.changes.touch(group.key)  # it may need a status, with and without members
 
     def remove_pod_group(self, api: str, key: GangKey) -> None:
         """Forget a PodGroup that is gone."""
@@ -147,6 +148,8 @@ class Cluster:
     def upsert_job(self, job: TrainingJob) -> None:
         """Add or change a job."""
         self._declared_anew(self.gangs.put_job(job))
+        for key in self.gangs.pod_groups_of_job(job.key):
+            self.changes.touch(key)
 
     def remove_job(self, key: JobKey) -> None:
         """Forget a job that is gone."""

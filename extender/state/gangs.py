@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import structs
 
 from extender.decide.declaration import declare_gang, overruled
+from extender.decide.group_status import REPORTED_APIS
 from extender.model.claim import GangClaim, GangKey, JobKey
 from extender.model.declaration import Undeclared
 from extender.model.gang import Gang
@@ -55,20 +56,34 @@ class GangIndex:
         """Return the older unbound members whose place the member takes."""
         if not pod.rank or pod.gang is None:
             return []
-        siblings = _oldest_first(self._members[pod.gang.key].values())
-        older = siblings[: siblings.index(pod)]
-        return [each for each in older if each.seat == pod.seat and not each.node_name]
+        members = self._members[pod.gang.key].values()
+        return [each for each in members if each.seat == pod.seat and not each.node_name and _age(each) < _age(pod)]
 
     def put_pod_group(self, group: PodGroup) -> set[GangKey]:
         """Add or change a PodGroup; return the gangs for which that may change something."""
-        if self._pod_groups.get((group.api, group.key)) == group:
-            return set()
+        known = self._pod_groups.get((group.api, group.key))
         self._pod_groups[group.api, group.key] = group
+        if known is not None and structs.replace(known, status=group.status) == group:
+            return set()
         return self._look_again({group.key})
 
     def drop_pod_group(self, api: str, key: GangKey) -> set[GangKey]:
         """Forget a PodGroup; return the gangs for which that may change something."""
         return self._look_again({key} if self._pod_groups.pop((api, key), None) else set())
+
+    def our_pod_groups(self, key: GangKey) -> list[PodGroup]:
+        """Return the PodGroups of this name of which a member, or else the job, names one of our schedulers."""
+        groups = [self._pod_groups[api, key] for api in REPORTED_APIS if (api, key) in self._pod_groups]
+        return [group for group in groups if self._is_ours(group)]
+
+    def members_of(self, group: PodGroup) -> list[Pod]:
+        """Return the pods that claim the PodGroup's gang, whatever their phase."""
+        members = self._members.get(group.key, {}).values()
+        return [pod for pod in members if isinstance(pod.gang, GangClaim) and pod.gang.pod_group == group.api]
+
+    def pod_groups_of_job(self, job: JobKey) -> list[GangKey]:
+        """Return the keys of the PodGroups that a job made."""
+        return [group.key for group in self._pod_groups.values() if group.job == job]
 
     def pod_group_keys(self, api: str) -> list[GangKey]:
         """Return the keys of the PodGroups of one API group."""
@@ -120,6 +135,12 @@ class GangIndex:
         """Return the gangs that are to be bound together with this one, and of which there is no pod."""
         return [key for key in gang.groups if key not in self._members]
 
+    def _is_ours(self, group: PodGroup) -> bool:
+        job = self._jobs.get(group.job)
+        names = {pod.scheduler_name for pod in self.members_of(group)}
+        names.update(role.scheduler_name for role in (job.roles if job else ()))
+        return not self._scheduler_names.isdisjoint(names)
+
     def _look(self, key: GangKey) -> Gang | Undeclared | None:
         if key not in self._views and key in self._members:
             self._views[key] = self._view(key)
@@ -165,4 +186,8 @@ class GangIndex:
 
 
 def _oldest_first(pods: Collection[Pod]) -> Sequence[Pod]:
-    return sorted(pods, key=lambda pod: (pod.created_at, pod.name))
+    return sorted(pods, key=_age)
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    return pod.created_at, pod.name

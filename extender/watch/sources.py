@@ -12,11 +12,11 @@ from extender.watch.reflector import Source
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
 from extender.wire.kube import JOBS, NODES, POD_GROUPS, PODS
 
-POD_GROUP_VERSIONS: Final = {
-    UPSTREAM: "v1alpha2",
-    KOORDINATOR: "v1alpha1",
-    SCHEDULER_PLUGINS: "v1alpha1",
-    VOLCANO: "v1beta1",
+POD_GROUP_PATHS: Final = {
+    UPSTREAM: f"/apis/{UPSTREAM}/v1alpha2",
+    KOORDINATOR: f"/apis/{KOORDINATOR}/v1alpha1",
+    SCHEDULER_PLUGINS: f"/apis/{SCHEDULER_PLUGINS}/v1alpha1",
+    VOLCANO: f"/apis/{VOLCANO}/v1beta1",
 }
 """By API group."""
 
@@ -52,7 +52,7 @@ def pod_groups(cluster: Cluster, api: str) -> Source[PodGroup]:
     """Every PodGroup of one API group, if the cluster has it."""
     return Source(
         resource=f"podgroups.{api}",
-        path=f"/apis/{api}/{POD_GROUP_VERSIONS[api]}/podgroups",
+        path=f"{POD_GROUP_PATHS[api]}/podgroups",
         kind=POD_GROUPS[api],
         replace=lambda groups: cluster.replace_pod_groups(api, groups),
         upsert=cluster.upsert_pod_group,

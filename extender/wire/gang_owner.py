@@ -18,9 +18,11 @@ def owner_gang(pod: Pod) -> GangClaim | BadGangClaim | None:
 
     A TorchJob's roles are a gang each, as torch-on-k8s itself has it: its workers are made once the master runs.
     """
-    job = owning_job(pod)
+    job = owning_job(pod.metadata)
+    if not job.key:
+        return None
     role = role_of(pod)
-    if not job.key or role in ALONE:
+    if role in ALONE:
         return None
     job_role = role if job.kind == TORCH_JOB else ""
     key = GangKey(f"{job.key}/{job_role}" if job_role else job.key)

@@ -43,6 +43,7 @@ _RENDEZVOUS = re.compile(r"--nnodes[= ]['\"]?([0-9]{1,6})(?![0-9])")
 
 _NAMES = Decoder(list[str])
 _NO_TERMS = Terms()
+_TERM_KEYS = frozenset({TOTAL, MODE, WAITING_TIME, GROUPS, *MATCH_POLICIES})
 
 
 def claim_of(
@@ -69,7 +70,7 @@ def complete(pod: Pod, claim: GangClaim) -> GangClaim | BadGangClaim:
         claim.min_available if found is None else found,
         read_terms(pod.metadata.annotations or {}),
         pod_group=claim.pod_group,
-        job=claim.job or owning_job(pod).key,
+        job=claim.job or owning_job(pod.metadata).key,
         job_role=claim.job_role,
         derived=claim.derived,
         rendezvous_min=_rendezvous_min(pod),
@@ -78,7 +79,7 @@ def complete(pod: Pod, claim: GangClaim) -> GangClaim | BadGangClaim:
 
 def read_terms(annotations: Mapping[str, str]) -> Terms:
     """Return Koordinator's terms, as they stand on a pod or on a PodGroup."""
-    if not annotations:
+    if _TERM_KEYS.isdisjoint(annotations):
         return _NO_TERMS
     ignored: list[Ignored] = []
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from extender.model.claim import JobKey, job_key
-from extender.wire.core_v1 import Pod
+from extender.wire.core_v1 import ObjectMeta
 
 TF_JOB: Final = "TFJob"
 PYTORCH_JOB: Final = "PyTorchJob"
@@ -51,9 +51,11 @@ class Owner(Struct, frozen=True):
     key: JobKey = JobKey("")
 
 
-def owning_job(pod: Pod) -> Owner:
-    """Return the job of a kind that we know which made the pod."""
-    meta = pod.metadata
+_NONE = Owner()
+
+
+def owning_job(meta: ObjectMeta) -> Owner:
+    """Return the job of a kind that we know which made the object."""
     for owner in meta.owner_references or ():
         group, _, version = owner.api_version.partition("/")
         known = bool(version) and GROUP_OF.get(owner.kind) == group
@@ -63,4 +65,4 @@ def owning_job(pod: Pod) -> Owner:
     for label, beside, kind in _BY_LABEL:
         if label in labels and all(labels.get(key) == value for key, value in beside):
             return Owner(kind, job_key(meta.namespace, kind, labels[label]))
-    return Owner()
+    return _NONE

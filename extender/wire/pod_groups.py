@@ -7,9 +7,10 @@ Volcano (scheduling.volcano.sh/v1beta1) and Kubernetes itself (scheduling.k8s.io
 from msgspec import Struct, structs
 
 from extender.model.claim import gang_key
-from extender.model.pod_group import PodGroup
+from extender.model.pod_group import GroupStatus, PodGroup
 from extender.wire.core_v1 import ObjectMeta
 from extender.wire.gang_terms import read_terms
+from extender.wire.job_owner import owning_job
 
 
 class _Wire(Struct, frozen=True, gc=False, rename="camel"):
@@ -24,11 +25,22 @@ class MinMemberSpec(_Wire, frozen=True):
     min_task_member: dict[str, int] | None = None
 
 
+class MinMemberStatus(_Wire, frozen=True):
+    """`status` of the three CRDs' PodGroups; only Koordinator counts what is scheduled."""
+
+    phase: str = ""
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
 class MinMemberPodGroup(_Wire, frozen=True):
     """A PodGroup of one of the three CRDs."""
 
     metadata: ObjectMeta
     spec: MinMemberSpec = MinMemberSpec()
+    status: MinMemberStatus = MinMemberStatus()
 
 
 class GangPolicy(_Wire, frozen=True):
@@ -73,6 +85,9 @@ def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
         min_available=spec.min_member if spec.min_member > 0 else None,
         terms=terms,
         role_minimums=tuple(sorted((role.lower(), least) for role, least in (spec.min_task_member or {}).items())),
+        uid=meta.uid,
+        job=owning_job(meta).key,
+        status=GroupStatus(*structs.astuple(group.status)),
     )
 
 
@@ -80,4 +95,5 @@ def upstream_pod_group_of(api: str, group: UpstreamPodGroup) -> PodGroup:
     """Return Kubernetes' own PodGroup."""
     policy = group.spec.scheduling_policy
     min_available = policy.gang.min_count if policy.gang else 0 if policy.basic else None
-    return PodGroup(api, gang_key(group.metadata.namespace, group.metadata.name), min_available)
+    meta = group.metadata
+    return PodGroup(api, gang_key(meta.namespace, meta.name), min_available, uid=meta.uid, job=owning_job(meta).key)

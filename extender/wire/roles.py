@@ -32,8 +32,9 @@ def role_of(pod: Pod) -> str:
     """Return `ps`, `worker`, `master`, `chief`, `evaluator` or whatever the pod says, lower-cased; empty without."""
     labels = pod.metadata.labels or {}
     role = _first(ROLE_LABELS, labels)
-    if not role and _first(BARE_ROLE_LABELS, labels) and _is_made_by_operator(pod):
-        role = _first(BARE_ROLE_LABELS, labels)
+    if not role:
+        bare = _first(BARE_ROLE_LABELS, labels)
+        role = bare if bare and _is_made_by_operator(pod) else ""
     return (role or (pod.metadata.annotations or {}).get(ROLE_ANNOTATION, "")).lower()
 
 
@@ -43,8 +44,11 @@ def rank_of(labels: Mapping[str, str]) -> str:
 
 
 def _first(keys: tuple[str, ...], values: Mapping[str, str]) -> str:
-    return next((values[key] for key in keys if key in values), "")
+    for key in keys:
+        if key in values:
+            return values[key]
+    return ""
 
 
 def _is_made_by_operator(pod: Pod) -> bool:
-    return "group-name" in (pod.metadata.labels or {}) or owning_job(pod).kind not in {"", BATCH_JOB}
+    return "group-name" in (pod.metadata.labels or {}) or owning_job(pod.metadata).kind not in {"", BATCH_JOB}

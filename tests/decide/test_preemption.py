@@ -89,3 +89,11 @@ def test_a_victim_that_has_finished_meanwhile_frees_nothing_twice() -> None:
     pod = a_pod("w", gang="g", min_available=1)
     rig.create(pod)
     assert preempt(rig.cluster, PreemptionArgs(pod, {"n1": Victims(("uid-default-low",))})) == {}
+
+
+def test_a_member_of_a_gang_that_nobody_declared_may_kill_nobody() -> None:
+    rig = Rig(a_node("n1", gpu=1))
+    victim = a_pod("victim", node="n1")
+    pod = a_pod("w0", gang="g", min_available=None)
+    rig.create(victim, pod)
+    assert preempt(rig.cluster, PreemptionArgs(pod, {"n1": Victims((victim.uid,))})) == {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from extender.state.cluster import Cluster
-from extender.watch.sources import JOB_VERSIONS, POD_GROUP_VERSIONS, jobs, pod_groups
+from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, jobs, pod_groups
 from tests.manifests.files import Object, manifest, manifests, scheduler_config
 
 EXTENDER = "gang-extender"
@@ -53,6 +53,10 @@ def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_n
         ("", "pods", "", "watch"),
         ("", "pods/binding", "", "create"),
         ("", "pods/status", "", "patch"),
+        ("scheduling.sigs.k8s.io", "podgroups", "", "patch"),
+        ("scheduling.sigs.k8s.io", "podgroups/status", "", "patch"),
+        ("scheduling.x-k8s.io", "podgroups/status", "", "patch"),
+        ("scheduling.volcano.sh", "podgroups/status", "", "patch"),
         ("events.k8s.io", "events", "", "create"),
         ("events.k8s.io", "events", "", "patch"),
     } | {(group, resource, "", verb) for group, resource in DECLARE_GANGS for verb in ("list", "watch")}
@@ -91,6 +95,6 @@ def test_nobody_else_is_given_anything() -> None:
 
 def test_the_extender_may_read_every_kind_that_it_watches() -> None:
     cluster = Cluster(["gang-scheduler"])
-    sources = [pod_groups(cluster, api) for api in POD_GROUP_VERSIONS] + [jobs(cluster, kind) for kind in JOB_VERSIONS]
+    sources = [pod_groups(cluster, api) for api in POD_GROUP_PATHS] + [jobs(cluster, kind) for kind in JOB_VERSIONS]
     watched = {tuple(source.path.split("/")[2::2]) for source in sources}
     assert watched == DECLARE_GANGS

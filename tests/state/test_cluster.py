@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec import structs
 
+from extender.model.claim import GangKey
 from extender.model.pod import Pod
+from extender.model.pod_group import KOORDINATOR, PodGroup
 from extender.model.resources import PODS
 from extender.state.reservations import Stage
 from tests.builders import GPU, a_node, a_pod
@@ -145,14 +147,34 @@ class AnyOrder(RuleBasedStateMachine):
             del self.nodes[name]
             self.rig.cluster.remove_node(name)
 
-    @rule(gang=st.sampled_from("abc"), min_available=st.integers(1, 4), gpu=st.integers(0, 2), gated=st.booleans())
-    def create(self, gang: str, min_available: int, gpu: int, gated: bool) -> None:
+    @rule(
+        gang=st.sampled_from("abc"),
+        min_available=st.none() | st.integers(1, 4),
+        gpu=st.integers(0, 2),
+        gated=st.booleans(),
+        rank=st.sampled_from(["", "0", "1"]),
+    )
+    def create(self, gang: str, min_available: int | None, gpu: int, gated: bool, rank: str) -> None:
         number = self._next()
-        role = "ps" if gpu == 0 else "worker"
-        name = f"w{number}"
-        self.rig.create(
-            a_pod(name, gang=gang, min_available=min_available, gpu=gpu, role=role, created_at=number, gated=gated)
+        pod = a_pod(
+            f"w{number}",
+            gang=gang,
+            min_available=min_available,
+            gpu=gpu,
+            role="ps" if gpu == 0 else "worker",
+            rank=rank,
+            created_at=number,
+            gated=gated,
         )
+        self.rig.create(pod)
+
+    @rule(gang=st.sampled_from("abc"), min_available=st.integers(0, 4))
+    def declare(self, gang: str, min_available: int) -> None:
+        self.rig.cluster.upsert_pod_group(PodGroup(KOORDINATOR, GangKey(f"default/{gang}"), min_available))
+
+    @rule()
+    def uninstall_pod_groups(self) -> None:
+        self.rig.cluster.replace_pod_groups(KOORDINATOR, [])
 
     @rule(data=st.data(), complete=st.booleans())
     def ask(self, data: st.DataObject, complete: bool) -> None:
@@ -164,7 +186,9 @@ class AnyOrder(RuleBasedStateMachine):
         answer = self.rig.ask(pod, offered)
         assert set(answer.accepted) <= set(offered)
         assert answer.accepted or set(answer.rejected) >= set(offered), "every node is explained"
-        if answer.accepted and not self.rig.gang(f"default/{self._gang(pod)}").satisfied:
+        gang = self.rig.cluster.gangs.get(GangKey(f"default/{self._gang(pod)}"))
+        assert gang is not None or not answer.accepted, "nobody goes whose gang is not declared"
+        if answer.accepted and gang is not None and not gang.satisfied:
             assert self.rig.ask(pod, offered).accepted == answer.accepted, "a repeated call is answered the same"
 
     @rule(data=st.data())

@@ -1,0 +1,97 @@
+"""How far is the gang of a PodGroup? Writes the PodGroup's status, for the operators that wait for it.
+
+What changes in half a second is one write, and one write is under way at a time: a status is news, not a decision.
+"""
+
+import asyncio
+from typing import Literal, NoReturn
+
+import orjson
+import structlog
+from msgspec import structs
+
+from extender.apiserver import MERGE_PATCH, ApiServer, Response
+from extender.backoff import Backoff
+from extender.effects.retry import settle
+from extender.model.pod_group import KOORDINATOR, StatusReport
+from extender.observe.metrics import Metrics
+
+SETTLING_S = 0.5
+"""The members of a gang start within a second; operators look every few."""
+
+TRIES = 5
+"""Over some seconds; what comes of the gang later is written again anyway."""
+
+TRY_S = 10.0
+"""A patch takes milliseconds; an API server that needs longer than this has lost the request."""
+
+_log = structlog.get_logger()
+
+Result = Literal["written", "stale", "gone", "refused", "failed"]
+
+
+class PodGroupStatusWriter:
+    """Writes the latest status of each PodGroup. `paths` are those of the APIs, by group."""
+
+    def __init__(
+        self, api: ApiServer, metrics: Metrics, paths: dict[str, str], *, settling_s: float = SETTLING_S
+    ) -> None:
+        self._api = api
+        self._metrics = metrics
+        self._paths = paths
+        self._settling_s = settling_s
+        self._waiting: dict[str, StatusReport] = {}
+        self._news = asyncio.Event()
+
+    def submit(self, report: StatusReport) -> None:
+        """Have it written soon, in place of an earlier one of the same PodGroup that still waits."""
+        self._waiting[report.group.uid] = report
+        self._news.set()
+
+    async def run(self) -> NoReturn:
+        """Write what is submitted until cancelled."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(self._settling_s)
+            self._news.clear()
+            reports, self._waiting = self._waiting, {}
+            for report in reports.values():
+                result = await self._write(report)
+                self._metrics.pod_group_statuses.labels(result).inc()
+                if result in {"refused", "failed"}:
+                    _log.warning("status of PodGroup lost", result=result, api=report.group.api, key=report.group.key)
+
+    async def _write(self, report: StatusReport) -> Result:
+        backoff = Backoff(self._settling_s, 20 * self._settling_s)
+        for _ in range(TRIES):
+            if report.group.uid in self._waiting:
+                return "stale"
+            answer = await settle(self._patch(report, "/status"), backoff)
+            if answer is not None and answer.status == 404:  # Koordinator's CRD has no such subresource
+                answer = await settle(self._patch(report, ""), backoff)
+            if answer is not None:
+                return _result(answer)
+        return "failed"
+
+    async def _patch(self, report: StatusReport, subresource: str) -> Response:
+        namespace, _, name = report.group.key.partition("/")
+        status = structs.asdict(report.status)
+        if report.group.api != KOORDINATOR:
+            del status["scheduled"]
+        body = {"metadata": {"uid": report.group.uid}, "status": status}
+        path = f"{self._paths[report.group.api]}/namespaces/{namespace}/podgroups/{name}{subresource}"
+        return await self._api.request(
+            "PATCH", path, body=orjson.dumps(body), content_type=MERGE_PATCH, timeout_s=TRY_S
+        )
+
+
+def _result(answer: Response) -> Result:
+    match answer.status:
+        case 200:
+            return "written"
+        case 404:
+            return "gone"
+        case 409 | 422 if "uid" in answer.message.lower():
+            return "gone"
+        case _:
+            return "refused"
