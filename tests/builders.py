@@ -7,7 +7,7 @@ from typing import Any
 
 from extender.model.claim import BadGangClaim, GangClaim, gang_key
 from extender.model.node import Node, NodeRoom, Taint
-from extender.model.pod import HostPort, NodeSelectorTerm, Pod, PodShape, Toleration
+from extender.model.pod import HostPort, NodeSelectorTerm, Pod, PodShape, Relations, Toleration
 from extender.model.resources import CPU, MEMORY, PODS, Resources
 
 GPU = "nvidia.com/gpu"
@@ -24,6 +24,7 @@ def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
     required_terms: tuple[NodeSelectorTerm, ...] | None = None,
     tolerations: tuple[Toleration, ...] = (),
     host_ports: tuple[HostPort, ...] = (),
+    relations: Relations | None = None,
 ) -> PodShape:
     """Return a shape; `requests` adds resources to the three that have an argument of their own."""
     amounts = {CPU: cpu_milli, MEMORY: memory_bytes, GPU: gpu, PODS: 1, **(requests or {})}
@@ -33,6 +34,7 @@ def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
         required_terms=required_terms,
         tolerations=tolerations,
         host_ports=host_ports,
+        relations=relations,
     )
 
 
@@ -61,6 +63,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     finished: bool = False,
     terminating: bool = False,
     gated: bool = False,
+    labels: dict[str, str] | None = None,
 ) -> Pod:
     """Return a pod; with `problem` its claim on `gang` is a bad one, and `shape` takes the place of the amounts."""
     claim: GangClaim | BadGangClaim | None = None
@@ -83,6 +86,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
         gated=gated,
         role=role,
         gang=claim,
+        labels=labels or {},
     )
 
 
@@ -111,11 +115,10 @@ def a_node(  # noqa: PLR0913 - a builder: every argument but the name has a defa
 
 def a_room(node: Node, *pods: Pod) -> NodeRoom:
     """Return the node with what these pods take of it."""
-    taken: dict[str, int] = {}
+    room = NodeRoom(node)
     for pod in pods:
-        for resource, amount in pod.shape.requests:
-            taken[resource] = taken.get(resource, 0) + amount
-    return NodeRoom(node, taken, tuple(port for pod in pods for port in pod.shape.host_ports))
+        room = room.having(pod.occupant)
+    return room
 
 
 def pod_json(

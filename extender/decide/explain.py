@@ -21,9 +21,15 @@ from extender.model.verdict import (
     Insufficient,
     NoRoom,
     Placed,
+    PodAffinityUnmet,
+    PodAntiAffinityViolated,
     PortsTaken,
     Reason,
     Refused,
+    Relation,
+    RepelledByPods,
+    SpreadLabelMissing,
+    SpreadTooUneven,
     UntoleratedTaint,
 )
 
@@ -47,6 +53,22 @@ def explain_reason(reason: Reason) -> str:
             return f"Insufficient {resource}"
         case Refused():
             return "node(s) were refused by kube-scheduler's other filters"
+        case _:
+            return _explain_relation(reason)
+
+
+def _explain_relation(reason: Relation) -> str:
+    match reason:
+        case SpreadLabelMissing():
+            return "node(s) didn't match pod topology spread constraints (missing required label)"
+        case SpreadTooUneven():
+            return "node(s) didn't match pod topology spread constraints"
+        case PodAffinityUnmet():
+            return "node(s) didn't match pod affinity rules"
+        case PodAntiAffinityViolated():
+            return "node(s) didn't match pod anti-affinity rules"
+        case RepelledByPods():
+            return "node(s) didn't satisfy existing pods anti-affinity rules"
         case _:
             assert_never(reason)
 

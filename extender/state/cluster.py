@@ -80,7 +80,7 @@ class Cluster:
         if before is not None:
             self._settle(before, pod)
         elif pod.occupies_node:
-            self._ledger.charge(pod.node_name, pod.shape)
+            self._ledger.charge(pod.node_name, pod.occupant)
         self.pods[pod.uid] = pod
         self._note_member(before, pod)
 
@@ -99,7 +99,7 @@ class Cluster:
         self.changes.lose(uid)
         slot = self.reservations.leave(pod)
         if pod.occupies_node:
-            self._ledger.discharge(pod.node_name, pod.shape)
+            self._ledger.discharge(pod.node_name, pod.occupant)
         if pod.occupies_node or slot is not None:
             self.changes.free_room()
         self.gangs.drop(pod)
@@ -110,12 +110,12 @@ class Cluster:
         """Pass room from the slot to the bound pod, and from a finished pod back to its node."""
         held_on = before.node_name if before.occupies_node else ""
         if before.occupies_node:
-            self._ledger.discharge(before.node_name, before.shape)
+            self._ledger.discharge(before.node_name, before.occupant)
         if pod.node_name or pod.terminating or pod.finished:
             slot = self.reservations.leave(before)
             held_on = slot.node if slot else held_on
         if pod.occupies_node:
-            self._ledger.charge(pod.node_name, pod.shape)
+            self._ledger.charge(pod.node_name, pod.occupant)
         stays = pod.occupies_node and (held_on, before.shape) == (pod.node_name, pod.shape)
         if held_on and not stays:
             self.changes.free_room()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from extender.model.claim import GangClaim, GangKey
-from extender.model.pod import Pod, PodShape, PodUid
+from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
 from extender.model.verdict import Placement
 from extender.state.changes import Changes
 from extender.state.ledger import Ledger
@@ -43,6 +43,12 @@ class Slot:
     role: str
     holder: PodUid = ""
     stage: Stage = Stage.PLANNED
+    tags: Tags = field(default_factory=Tags)
+
+    @property
+    def occupant(self) -> Occupant:
+        """What is charged to the node; its tags are those it was planned with, whoever holds it."""
+        return Occupant(self.shape, self.tags)
 
     def suits(self, pod: Pod) -> bool:
         """Whether the room was made for pods like this one."""
@@ -50,7 +56,7 @@ class Slot:
 
     def as_placement(self) -> Placement:
         """Return it in the terms of decisions."""
-        return Placement(self.node, self.shape, self.role, self.holder)
+        return Placement(self.node, self.shape, self.role, self.holder, self.tags)
 
 
 @dataclass(slots=True)
@@ -133,8 +139,9 @@ class Reservations:
         if reservation.count(Stage.PLANNED) == len(reservation.slots):
             reservation.since_s = now_s
         for placement in placements:
-            self._ledger.charge(placement.node, placement.shape)
-            reservation.slots.append(Slot(placement.node, placement.shape, placement.role, placement.uid))
+            slot = Slot(placement.node, placement.shape, placement.role, placement.uid, tags=placement.tags)
+            self._ledger.charge(slot.node, slot.occupant)
+            reservation.slots.append(slot)
         self._changes.touch(key)
 
     def let_in(self, pod: Pod) -> Slot | None:
@@ -197,7 +204,7 @@ class Reservations:
     def _end(self, reservation: Reservation, slots: list[Slot]) -> None:
         for slot in slots:
             reservation.slots.remove(slot)
-            self._ledger.discharge(slot.node, slot.shape)
+            self._ledger.discharge(slot.node, slot.occupant)
         if not reservation.slots:
             self._by_gang.pop(reservation.key, None)
         self._changes.touch(reservation.key)
