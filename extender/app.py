@@ -28,10 +28,10 @@ from extender.state.planning import Deadlines, Planner
 from extender.state.reservations import Stage
 from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind
-from extender.verbs.health import Health
+from extender.verbs.health import Health, Watch
 from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
 from extender.watch.reflector import Reflector
-from extender.watch.sources import nodes, pods
+from extender.watch.sources import namespaces, nodes, pods
 
 SHUTDOWN_S = 5.0
 """For answers under way. Held bind calls are cut: kube-scheduler tries them again, and nothing was posted."""
@@ -67,7 +67,9 @@ class App:
         self._barrier = Barrier(self._cluster, self._metrics)
         self._pods = Reflector(pods(self._cluster), api, self._metrics)
         self._nodes = Reflector(nodes(self._cluster), api, self._metrics)
-        self._health = Health(self._cluster, {"pods": self._pods, "nodes": self._nodes}, self._metrics)
+        self._namespaces = Reflector(namespaces(self._cluster), api, self._metrics)
+        watches: dict[str, Watch] = {"pods": self._pods, "nodes": self._nodes, "namespaces": self._namespaces}
+        self._health = Health(self._cluster, watches, self._metrics)
         self._nominator = Nominator(api, self._metrics, self._is_current)
         self._recorder = EventRecorder(api, self._metrics, socket.gethostname(), time.time)
         self._cycle = Cycle(
@@ -91,6 +93,7 @@ class App:
                 tasks.create_task(job)
                 for job in (
                     self._nodes.run(),
+                    self._namespaces.run(),
                     self._pods.run(),
                     self._nominator.run(),
                     self._recorder.run(),

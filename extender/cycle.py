@@ -88,7 +88,9 @@ class Cycle:
             if asked is not None and (asked is not slot or asked.node == pod.nominated_node):
                 del self._asked[pod.uid]  # done, or meant for room that it no longer has
                 asked = None
-            if slot is not None and asked is None and _sleeps_elsewhere(pod, slot):
+            if slot is None or asked is not None or not _sleeps_elsewhere(pod, slot):
+                continue
+            if not self._cluster.waits_for_siblings(pod, slot):
                 self._asked[pod.uid] = slot
                 self._submit(Nomination(pod.namespace, pod.name, pod.uid, slot.node))
 

@@ -285,5 +285,5 @@ def _verb(request: web.Request) -> str:
         return "patch"
     if "watch" in request.query:
         return "watch"
-    is_collection = request.path in {"/api/v1/pods", "/api/v1/nodes"}
+    is_collection = request.path in {"/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"}
     return "list" if is_collection else "get"

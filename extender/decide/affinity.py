@@ -80,7 +80,7 @@ class AffinityCounts:
             for term in self._relations.affinity:
                 _add(self._wanted, node, term, more)
         for term in self._relations.anti_affinity:
-            if _is_about(term, other.tags, self._namespaces):
+            if self._asks_about(term, other.tags):
                 _add(self._unwanted, node, term, more)
 
     def _count_repulsion(self, other: Occupant, node: Node, more: int) -> None:
@@ -90,7 +90,17 @@ class AffinityCounts:
                     _add(self._repelled, node, term, more)
 
     def _is_wanted(self, tags: Tags) -> bool:
-        return all(_is_about(term, tags, self._namespaces) for term in self._relations.affinity)
+        return all(self._asks_about(term, tags) for term in self._relations.affinity)
+
+    def _asks_about(self, term: AffinityTerm, tags: Tags) -> bool:
+        """Whether the pod's own term is about pods tagged so.
+
+        An oddity of kube-scheduler 1.36: a namespace selector that selects a namespace without labels selects every
+        namespace (mergeAffinityTermNamespacesIfNotEmpty changes a copy, and the selector stays). Others' terms do not.
+        """
+        if selects_labels(term.namespace_selector, {}):
+            return selects_labels(term.selector, tags.labels)
+        return _is_about(term, tags, self._namespaces)
 
 
 def _is_about(term: AffinityTerm, tags: Tags, namespaces: Namespaces) -> bool:

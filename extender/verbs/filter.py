@@ -81,7 +81,7 @@ class Filter:
             return self._reject(args, explain_planned_elsewhere(key))  # all nodes are offered next
         held: Slot | None = slot
         while held is not None and held.node not in offered:
-            if not self._is_refused(args.pod, held):
+            if not self._is_refused(args.pod, held) or self._cluster.waits_for_siblings(pod, held):
                 held = self._exchange(key, held, offered)
                 break
             self._planner.refuse(pod, held.node, now_s)

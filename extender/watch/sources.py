@@ -1,10 +1,11 @@
 """What do we watch? Another kind is one more function here and one more `Kind` in `wire.kube`."""
 
+from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Source
-from extender.wire.kube import NODES, PODS
+from extender.wire.kube import NAMESPACES, NODES, PODS
 
 
 def pods(cluster: Cluster) -> Source[Pod]:
@@ -28,4 +29,16 @@ def nodes(cluster: Cluster) -> Source[Node]:
         replace=cluster.replace_nodes,
         upsert=cluster.upsert_node,
         remove=lambda gone: cluster.remove_node(gone.name),
+    )
+
+
+def namespaces(cluster: Cluster) -> Source[Namespace]:
+    """Every namespace: pods' affinity may select by a namespace's labels."""
+    return Source(
+        resource="namespaces",
+        path="/api/v1/namespaces",
+        kind=NAMESPACES,
+        replace=cluster.replace_namespaces,
+        upsert=cluster.upsert_namespace,
+        remove=lambda gone: cluster.remove_namespace(gone.name),
     )

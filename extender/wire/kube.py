@@ -10,11 +10,12 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from msgspec import MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
+from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.wire import core_v1
 from extender.wire.malformed import MalformedBody, decode
-from extender.wire.objects import node_of, pod_of
+from extender.wire.objects import namespace_of, node_of, pod_of
 from extender.wire.quantity import BadQuantity
 
 
@@ -117,6 +118,7 @@ def _id_of(meta: core_v1.ObjectMeta) -> ObjectId:
 
 PODS: Kind[Pod] = _kind("Pod", core_v1.Pod, pod_of)
 NODES: Kind[Node] = _kind("Node", core_v1.Node, node_of)
+NAMESPACES: Kind[Namespace] = _kind("Namespace", core_v1.Namespace, namespace_of)
 
 
 class _ListMeta(Struct, rename="camel"):

@@ -7,6 +7,7 @@ from functools import lru_cache
 from sys import intern
 
 from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import NodeSelectorTerm, Pod, PodShape
 from extender.wire import core_v1
@@ -52,6 +53,11 @@ def node_of(node: core_v1.Node) -> Node:
         taints=node.spec.taints or (),
         unschedulable=node.spec.unschedulable,
     )
+
+
+def namespace_of(namespace: core_v1.Namespace) -> Namespace:
+    """Return the namespace as scheduling sees it."""
+    return Namespace(intern(namespace.metadata.name), namespace.metadata.labels or {})
 
 
 def _is_turned_away(status: core_v1.PodStatus) -> bool:

@@ -13,7 +13,7 @@ from extender.model.pod import AffinityTerm, Occupant, Relations, Requirement, S
 from extender.model.snapshot import Snapshot
 from tests.builders import a_node, a_shape
 
-NAMESPACES = {"a": {"team": "red"}, "b": {"team": "blue"}}
+NAMESPACES = {"a": {"team": "red"}, "b": {"team": "blue", "env": "test"}}
 KEYS = ["zone", "host"]
 
 _values = st.sampled_from(["x", "y"])
@@ -22,7 +22,7 @@ _requirement = st.one_of(
     st.builds(Requirement, st.sampled_from(["app", "tier"]), st.sampled_from(["Exists", "DoesNotExist"])),
 )
 _selector = st.one_of(st.none(), st.lists(_requirement, max_size=1).map(tuple))
-_red = st.just(Requirement("team", "In", ("red",)))
+_red = st.sampled_from([Requirement("team", "In", ("red",)), Requirement("env", "DoesNotExist")])
 _term = st.builds(
     AffinityTerm,
     st.sampled_from(KEYS),
@@ -149,11 +149,11 @@ def _is_place(constraint: SpreadConstraint, pod: Occupant, node: Node) -> bool:
 def _has_company(terms: tuple[AffinityTerm, ...], pod: Occupant, node: Node, snapshot: Snapshot) -> bool:
     if any(term.topology_key not in node.labels for term in terms):
         return False
-    wanted = [there for other, there in _pods(snapshot) if all(_about(term, other) for term in terms)]
+    wanted = [there for other, there in _pods(snapshot) if all(_asks_about(term, other) for term in terms)]
     if all(any(_share(term, node, there) for there in wanted) for term in terms):
         return True
     nobody = not any(term.topology_key in there.labels for term in terms for there in wanted)
-    return nobody and all(_about(term, pod) for term in terms)
+    return nobody and all(_asks_about(term, pod) for term in terms)
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[Occupant, Node]]:
@@ -164,11 +164,16 @@ def _share(term: AffinityTerm, node: Node, other: Node) -> bool:
     return node.labels.get(term.topology_key, "") == other.labels.get(term.topology_key, " ")
 
 
+def _asks_about(term: AffinityTerm, pod: Occupant) -> bool:
+    """Read a term of the pod in question: what selects a namespace without labels selects any."""
+    wanted = term.namespace_selector
+    anywhere = wanted is not None and all(_holds(each, None) for each in wanted)
+    return _selects(term.selector, pod) if anywhere else _about(term, pod)
+
+
 def _about(term: AffinityTerm, pod: Occupant) -> bool:
-    space = NAMESPACES[pod.tags.namespace]
-    in_space = term.namespace_selector is not None and all(
-        space[each.key] in each.values for each in term.namespace_selector
-    )
+    space, wanted = NAMESPACES[pod.tags.namespace], term.namespace_selector
+    in_space = wanted is not None and all(_holds(each, space.get(each.key)) for each in wanted)
     return (pod.tags.namespace in term.namespaces or in_space) and _selects(term.selector, pod)
 
 

@@ -29,8 +29,11 @@ def roles_of(service_account: str) -> Iterator[tuple[str, str, str]]:
                 yield where, binding["roleRef"]["kind"], binding["roleRef"]["name"]
 
 
-def test_the_extender_may_read_pods_and_nodes_bind_nominate_and_report_and_nothing_else() -> None:
+def test_the_extender_may_read_pods_nodes_and_namespaces_bind_nominate_and_report_and_nothing_else() -> None:
     assert rights(manifest("ClusterRole", EXTENDER)) == {
+        ("", "namespaces", "", "get"),
+        ("", "namespaces", "", "list"),
+        ("", "namespaces", "", "watch"),
         ("", "nodes", "", "get"),
         ("", "nodes", "", "list"),
         ("", "nodes", "", "watch"),
