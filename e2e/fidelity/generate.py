@@ -55,9 +55,20 @@ def generate_case(seed: int, number: int, pods: int) -> Case:
         draw.pod(f"r{number}-{index}", node=draw.one(nodes)["metadata"]["name"])
         for index in range(draw.chance.randint(0, 2 * len(nodes)))
     ]
-    names = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in residents]
+    terminating = residents[: len(residents) // 8]
+    # Residents may share a port, which kube-scheduler would not let them: it takes the end of one for the end of all.
+    finished = [pod for pod in residents[len(residents) // 8 :] if not _has_ports(pod)][: len(residents) // 10]
     pending = [draw.pod(f"p{number}-{index}") for index in range(pods)]
-    return Case(nodes, residents, pending, names[: len(names) // 8], names[len(names) - len(names) // 10 :])
+    return Case(nodes, residents, pending, _names(terminating), _names(finished))
+
+
+def _names(pods: list[Object]) -> list[tuple[str, str]]:
+    return [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
+
+
+def _has_ports(pod: Object) -> bool:
+    spec = pod["spec"]
+    return any("ports" in each for each in (*spec["containers"], *spec.get("initContainers", ())))
 
 
 class _Draw:
