@@ -9,7 +9,7 @@ CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test unit controlplane lint build lock
+.PHONY: help demo test unit controlplane fidelity lint build lock
 
 help: ## Print this list
 	@echo "make TARGET [PYTHON=python3.11 or newer]"
@@ -25,6 +25,9 @@ unit: $(INSTALLED) ## Run the tests that need no control plane
 
 controlplane: $(INSTALLED) ## Run the tests on the real control plane
 	$(BIN)/pytest -m controlplane
+
+fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the real one on 20,000 pods (10 minutes)
+	@$(BIN)/python -m e2e.fidelity --pairs 20000
 
 lint: $(INSTALLED) ## Check style, types, the direction of imports and the Dockerfile
 	$(BIN)/ruff check

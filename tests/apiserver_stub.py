@@ -37,7 +37,7 @@ class ApiServerStub:
         """By path."""
         self.most_at_once: Counter[str] = Counter()
         """By verb: how many requests were being answered at the same time."""
-        self.installed = {"/api/v1/pods", "/api/v1/nodes"}
+        self.installed = {"/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"}
         """The collections that can be listed and watched; of others it says "not found"."""
         self._port = port
         self._version = 100

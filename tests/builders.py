@@ -7,7 +7,7 @@ from typing import Any
 
 from extender.model.claim import BadGangClaim, GangClaim, Terms, gang_key
 from extender.model.node import Node, NodeRoom, Taint
-from extender.model.pod import HostPort, NodeSelectorTerm, Pod, PodShape, Toleration
+from extender.model.pod import HostPort, NodeSelectorTerm, Pod, PodShape, Relations, Toleration
 from extender.model.pod_group import KOORDINATOR
 from extender.model.resources import CPU, MEMORY, PODS, Resources
 
@@ -26,6 +26,7 @@ def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
     required_terms: tuple[NodeSelectorTerm, ...] | None = None,
     tolerations: tuple[Toleration, ...] = (),
     host_ports: tuple[HostPort, ...] = (),
+    relations: Relations | None = None,
 ) -> PodShape:
     """Return a shape; `requests` adds resources to the three that have an argument of their own."""
     amounts = {CPU: cpu_milli, MEMORY: memory_bytes, GPU: gpu, PODS: 1, **(requests or {})}
@@ -35,6 +36,7 @@ def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
         required_terms=required_terms,
         tolerations=tolerations,
         host_ports=host_ports,
+        relations=relations,
     )
 
 
@@ -65,6 +67,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     finished: bool = False,
     terminating: bool = False,
     gated: bool = False,
+    labels: dict[str, str] | None = None,
 ) -> Pod:
     """Return a pod; with `problem` its claim on `gang` is a bad one, and `shape` takes the place of the amounts."""
     claim: GangClaim | BadGangClaim | None = None
@@ -88,6 +91,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
         role=role,
         rank=rank,
         gang=claim,
+        labels=labels or {},
     )
 
 
@@ -116,11 +120,10 @@ def a_node(  # noqa: PLR0913 - a builder: every argument but the name has a defa
 
 def a_room(node: Node, *pods: Pod) -> NodeRoom:
     """Return the node with what these pods take of it."""
-    taken: dict[str, int] = {}
+    room = NodeRoom(node)
     for pod in pods:
-        for resource, amount in pod.shape.requests:
-            taken[resource] = taken.get(resource, 0) + amount
-    return NodeRoom(node, taken, tuple(port for pod in pods for port in pod.shape.host_ports))
+        room = room.having(pod.occupant)
+    return room
 
 
 def pod_json(

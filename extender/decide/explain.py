@@ -6,7 +6,7 @@ kube-scheduler's FitError and, around it, Koordinator's gang rejection.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from extender.model.announcement import Announcement
@@ -30,9 +30,15 @@ from extender.model.verdict import (
     Insufficient,
     NoRoom,
     Placed,
+    PodAffinityUnmet,
+    PodAntiAffinityViolated,
     PortsTaken,
     Reason,
     Refused,
+    Relation,
+    RepelledByPods,
+    SpreadLabelMissing,
+    SpreadTooUneven,
     UntoleratedTaint,
     WaitsForGang,
 )
@@ -58,7 +64,44 @@ def explain_reason(reason: Reason) -> str:
         case Refused():
             return "node(s) were refused by kube-scheduler's other filters"
         case _:
+            return _explain_relation(reason)
+
+
+def _explain_relation(reason: Relation) -> str:
+    match reason:
+        case SpreadLabelMissing():
+            return "node(s) didn't match pod topology spread constraints (missing required label)"
+        case SpreadTooUneven():
+            return "node(s) didn't match pod topology spread constraints"
+        case PodAffinityUnmet():
+            return "node(s) didn't match pod affinity rules"
+        case PodAntiAffinityViolated():
+            return "node(s) didn't match pod anti-affinity rules"
+        case RepelledByPods():
+            return "node(s) didn't satisfy existing pods anti-affinity rules"
+        case _:
             assert_never(reason)
+
+
+def tally(reasons: Iterable[Sequence[Reason]]) -> str:
+    """Count, for kube-scheduler's own line, on how many nodes each reason stands."""
+    counts = Counter(explain_reason(reason) for node in reasons for reason in node)
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+
+
+PLUGINS: Mapping[type[Reason], str] = {
+    Cordoned: "NodeUnschedulable",
+    UntoleratedTaint: "TaintToleration",
+    AffinityMismatch: "NodeAffinity",
+    PortsTaken: "NodePorts",
+    Insufficient: "NodeResourcesFit",
+    SpreadLabelMissing: "PodTopologySpread",
+    SpreadTooUneven: "PodTopologySpread",
+    PodAffinityUnmet: "InterPodAffinity",
+    PodAntiAffinityViolated: "InterPodAffinity",
+    RepelledByPods: "InterPodAffinity",
+}
+"""kube-scheduler's plugin that gives each reason; `Refused` is nobody's."""
 
 
 def explain_admission(gang: Gang, admission: Admission) -> str:
@@ -76,7 +119,7 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
             who = f'member Pod "{member}"' if member else "a member Pod that does not exist yet"
             return (
                 f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason '
-                f'"0/{len(reasons)} nodes are available: {_tally(reasons.values())}."'
+                f'"0/{len(reasons)} nodes are available: {tally(reasons.values())}."'
             )
         case _:
             assert_never(admission)
@@ -199,8 +242,3 @@ def explain_problem(problem: Problem) -> str:
 def announce_rejection(pod: Pod, text: str) -> Announcement:
     """Make the Event for a member whose gang's reason to wait has changed since it was last tried."""
     return Announcement(pod, "Warning", "FailedScheduling", "Scheduling", text)
-
-
-def _tally(reasons: Iterable[Sequence[Reason]]) -> str:
-    counts = Counter(explain_reason(reason) for node in reasons for reason in node)
-    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

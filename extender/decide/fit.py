@@ -1,8 +1,9 @@
-"""Whether a pod fits on a node, and if not, why.
+"""Whether a pod fits on a node as far as the node alone decides, and if not, why.
 
 kube-scheduler's default filters in its order, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts and
-NodeResourcesFit: the first that says no gives the reasons. Mirrors the plugins of those names; not modelled are spread,
-inter-pod affinity, volumes, and resources that a scheduler is told to ignore or to serve through DRA.
+NodeResourcesFit: the first that says no gives the reasons. Mirrors the plugins of those names; NodeName needs
+none, since nobody asks for a pod that names its node. What depends on other pods is asked afterwards, in
+`neighbourhood`. Not modelled are resources that a scheduler is told to ignore; what else is not, a pod's shape says.
 
 The planner asks this thousands of times per decision: nothing is allocated for a pod that fits.
 """
@@ -27,12 +28,20 @@ def fit_static(shape: PodShape, node: Node) -> tuple[Reason, ...]:
     """Return why the node is not for such pods, however empty; empty if it is."""
     if node.unschedulable and not _is_tolerated(_UNSCHEDULABLE, shape.tolerations):
         return (Cordoned(),)
-    for taint in node.taints:
-        if taint.effect in _KEEPS_OFF and not _is_tolerated(taint, shape.tolerations):
-            return (UntoleratedTaint(taint),)
+    taint = untolerated_taint(shape, node)
+    if taint is not None:
+        return (UntoleratedTaint(taint),)
     if (shape.node_selector or shape.required_terms is not None) and not selects_node(shape, node):
         return (AffinityMismatch(),)
     return ()
+
+
+def untolerated_taint(shape: PodShape, node: Node) -> Taint | None:
+    """Return the first taint that keeps such pods off the node."""
+    for taint in node.taints:
+        if taint.effect in _KEEPS_OFF and not _is_tolerated(taint, shape.tolerations):
+            return taint
+    return None
 
 
 def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:

@@ -8,10 +8,8 @@ The rule is Koordinator's (its Strict mode), decided here on the whole cluster b
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from extender.decide.fit import fit_node
 from extender.decide.packing import LEADER_ROLES, Member, Packing, pack_gang
 from extender.model.gang import Gang
-from extender.model.node import NodeRoom
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Reason, Refused
@@ -32,7 +30,7 @@ def admit_gang(
     """
     # 1. Who needs room?
     holders = {placement.uid for placement in kept}
-    members = [Member(p.shape, p.role, p.uid, p.name) for p in gang.waiting if p.uid not in holders]
+    members = [Member(p.shape, p.role, p.uid, p.name, p.tags) for p in gang.waiting if p.uid not in holders]
 
     # 2. Who is yet to come?
     if gang.missing:
@@ -94,15 +92,15 @@ def expect_absent(gang: Gang) -> Member | None:
     youngest = gang.waiting[-1]
     if youngest.role in LEADER_ROLES:
         return None
-    return Member(youngest.shape, youngest.role)
+    return Member(youngest.shape, youngest.role, tags=youngest.tags)
 
 
 def _no_room(packing: Packing, snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> NoRoom:
     misfit = packing.left_over[0]
 
-    def why(room: NodeRoom) -> tuple[Reason, ...]:
-        if (room.node.name, misfit.shape) in avoid:
+    def why(node_name: str) -> tuple[Reason, ...]:
+        if (node_name, misfit.shape) in avoid:
             return (Refused(),)
-        return fit_node(misfit.shape, packing.trial.room(room.node.name))
+        return packing.trial.fit(misfit.occupant, node_name)
 
-    return NoRoom(misfit.name, {name: why(room) for name, room in snapshot.rooms.items()})
+    return NoRoom(misfit.name, {name: why(name) for name in snapshot.rooms})

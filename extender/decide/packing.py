@@ -5,7 +5,9 @@ takes: nodes that hold siblings first, then the node that takes most, the tighte
 on one node where one takes it, and workers land beside their parameter server, which is placed before them. Where that
 strands a mixed gang, its hardest classes are placed first instead.
 
-For a single class both orders find a placement whenever one exists; for several they may miss one.
+For a single class both orders find a placement whenever one exists; for several they may miss one. Members that ask
+something of the pods around them are placed one by one instead (`one_by_one`), class after class, at last within one
+domain of their affinity; that may miss one, too.
 """
 
 import heapq
@@ -14,8 +16,10 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 
 from extender.decide.fit import fit_static
+from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
 from extender.decide.trial import Trial
-from extender.model.pod import PodShape, PodUid
+from extender.model.node import repels
+from extender.model.pod import Occupant, PodShape, PodUid, Tags
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement
 
@@ -30,6 +34,12 @@ class Member(Struct, frozen=True):
     role: str = ""
     uid: PodUid = ""
     name: str = ""
+    tags: Tags = Tags()
+
+    @property
+    def occupant(self) -> Occupant:
+        """What it will be to its node and neighbours."""
+        return Occupant(self.shape, self.tags)
 
 
 class Packing(Struct, frozen=True):
@@ -41,15 +51,26 @@ class Packing(Struct, frozen=True):
 
 
 class _Class:
-    """Members of equal shape and role, with the nodes that can ever take them."""
+    """Members of equal shape and role, with the nodes that can ever take them, `within` those if they are given."""
 
-    def __init__(self, members: list[Member], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> None:
+    def __init__(
+        self,
+        members: list[Member],
+        snapshot: Snapshot,
+        avoid: Collection[tuple[str, PodShape]],
+        within: Collection[str] | None,
+    ) -> None:
         self.shape = members[0].shape
+        self.pod = members[0].occupant
         self.left = members
+        near = Trial(snapshot).neighbourhood(self.pod) if self.shape.relations is None else None
         self.nodes = {
             name
             for name, room in snapshot.rooms.items()
-            if (name, self.shape) not in avoid and not fit_static(self.shape, room.node)
+            if (within is None or name in within)
+            and (name, self.shape) not in avoid
+            and not fit_static(self.shape, room.node)
+            and not (near and near.why_not(room.node))
         }
 
 
@@ -65,18 +86,42 @@ def pack_gang(
 
     `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape.
     """
-    side_by_side = _fill_nodes(_classes(members, snapshot, avoid), snapshot, homes)
-    if len(side_by_side.placements) >= required:
-        return side_by_side
+    related = any(member.shape.relations is not None for member in members)
+    fill = _class_by_class if related else _fill_nodes
+    first = fill(_classes(members, snapshot, avoid), Trial(snapshot), homes)
+    if len(first.placements) >= required:
+        return first
     hardest_first = sorted(_classes(members, snapshot, avoid), key=lambda c: (len(c.nodes), -_weight(c.shape)))
-    packing = Packing((), (), Trial(snapshot))
-    for one in hardest_first:
-        packing = _join(packing, _fill_nodes([one], snapshot, homes, packing.trial))
-    return packing if len(packing.placements) >= required else side_by_side
+    second = _class_by_class(hardest_first, Trial(snapshot), homes)
+    if len(second.placements) >= required:
+        return second
+    for domain in affinity_domains([member.occupant for member in members], snapshot):
+        confined = _class_by_class(_classes(members, snapshot, avoid, domain), Trial(snapshot), homes)
+        if len(confined.placements) >= required:
+            return confined
+    return first
 
 
-def _join(first: Packing, second: Packing) -> Packing:
-    return Packing(first.placements + second.placements, first.left_over + second.left_over, second.trial)
+def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:
+    """Place one class after the other, and again those that found no room before the others were there."""
+    placements: list[Placement] = []
+    one_by_one = any(repels(one.pod) for one in classes)
+    progress = True
+    while progress:
+        before = len(placements)
+        for one in classes:
+            if one_by_one or one.shape.relations is not None:
+                for name in take_turns(one.pod, len(one.left), one.nodes, trial, homes):
+                    placements += _seat(one, name, 1)
+            else:
+                placements += _fill_nodes([one], trial, homes).placements
+        progress = before < len(placements) and any(one.shape.relations is not None and one.left for one in classes)
+    return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
+
+
+def _seat(one: _Class, node: str, count: int) -> list[Placement]:
+    seated, one.left = one.left[:count], one.left[count:]
+    return [Placement(node, m.shape, m.role, m.uid, m.tags) for m in seated]
 
 
 def _weight(shape: PodShape) -> int:
@@ -85,24 +130,27 @@ def _weight(shape: PodShape) -> int:
     return devices << 64 | sum(amount for name, amount in shape.requests if "/" not in name)
 
 
-def _classes(members: Sequence[Member], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> list[_Class]:
-    groups: dict[tuple[PodShape, str], list[Member]] = {}
+def _classes(
+    members: Sequence[Member],
+    snapshot: Snapshot,
+    avoid: Collection[tuple[str, PodShape]],
+    within: Collection[str] | None = None,
+) -> list[_Class]:
+    keys = selecting_keys([member.occupant for member in members], snapshot)
+    groups: dict[tuple[object, ...], list[Member]] = {}
     for member in sorted(members, key=lambda m: m.role not in LEADER_ROLES):
-        groups.setdefault((member.shape, member.role), []).append(member)
-    return [_Class(group, snapshot, avoid) for group in groups.values()]
+        seen = tuple(member.tags.labels.get(key) for key in keys)
+        groups.setdefault((member.shape, member.role, seen), []).append(member)
+    return [_Class(group, snapshot, avoid, within) for group in groups.values()]
 
 
-def _fill_nodes(
-    classes: list[_Class], snapshot: Snapshot, homes: Collection[str], trial: Trial | None = None
-) -> Packing:
-    trial = trial or Trial(snapshot)
+def _fill_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:
     placements: list[Placement] = []
     for name in _best_nodes(classes, trial, homes):
         for one, count in zip(classes, _share(classes, name, trial)[0], strict=True):
             if count:
-                trial.place(one.shape, name, count)
-                placements += [Placement(name, m.shape, m.role, m.uid) for m in one.left[:count]]
-                one.left = one.left[count:]
+                trial.place(one.pod, name, count)
+                placements += _seat(one, name, count)
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
 
 
@@ -139,8 +187,8 @@ def _share(classes: list[_Class], name: str, trial: Trial) -> tuple[list[int], i
             capacity = trial.capacity(one.shape, name)
             count = min(capacity, len(one.left))
             spare = capacity - count
-            if count:
-                trial.place(one.shape, name, count)
+            if count and one is not classes[-1]:  # nobody looks after the last
+                trial.place(one.pod, name, count)
         counts.append(count)
     trial.undo(mark)
     return counts, spare

@@ -7,6 +7,8 @@ gang fit. (A gang that needs victims on several nodes is refused: one call shows
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import structs
+
 from extender.decide.gang import admit_gang
 from extender.decide.trial import Trial
 from extender.model.gang import Gang
@@ -40,6 +42,6 @@ def _without(victims: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
     rooms = dict(snapshot.rooms)
     for pod in victims:
         if pod.occupies_node and pod.node_name in rooms:
-            trial.evict(pod.shape, pod.node_name)
+            trial.evict(pod.occupant, pod.node_name)
             rooms[pod.node_name] = trial.room(pod.node_name)
-    return Snapshot(snapshot.generation, rooms)
+    return structs.replace(snapshot, rooms=rooms)

@@ -1,4 +1,4 @@
-"""Whether a node's labels and name match what a pod selects by.
+"""Whether labels match a selector: a node's (and its name) what a pod selects nodes by, a pod's what selects pods.
 
 Mirrors k8s.io/component-helpers/scheduling/corev1/nodeaffinity (GetRequiredNodeAffinity) and apimachinery's labels: a
 requirement that does not parse there (no values for In, text for Gt, ...) makes its whole term match nothing.
@@ -7,7 +7,7 @@ requirement that does not parse there (no values for In, text for Gt, ...) makes
 from collections.abc import Mapping
 
 from extender.model.node import Node
-from extender.model.pod import NodeSelectorTerm, PodShape, Requirement
+from extender.model.pod import LabelSelector, NodeSelectorTerm, PodShape, Requirement
 
 _INT64_MAX = 2**63 - 1
 _LABEL_LENGTH = 63
@@ -21,6 +21,16 @@ def selects_node(shape: PodShape, node: Node) -> bool:
         if labels.get(key) != value:
             return False
     return shape.required_terms is None or any(_term_matches(term, node) for term in shape.required_terms)
+
+
+def selects_labels(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether the selector selects an object with these labels."""
+    if selector is None:
+        return False
+    for requirement in selector:  # noqa: SIM110 - all() would make a generator per call
+        if not _labels_match(requirement, labels):
+            return False
+    return True
 
 
 def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:

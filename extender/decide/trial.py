@@ -3,11 +3,14 @@
 Nothing here touches the live state; a trial that is not wanted is simply dropped.
 """
 
-from extender.decide.fit import fit_room
-from extender.model.node import NodeRoom
-from extender.model.pod import PodShape
-from extender.model.resources import add_up, take_off
+from collections.abc import Iterator
+
+from extender.decide.fit import fit_node, fit_room
+from extender.decide.neighbourhood import Neighbourhood
+from extender.model.node import NodeRoom, repels
+from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
+from extender.model.verdict import Reason
 
 
 class Trial:
@@ -16,14 +19,39 @@ class Trial:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._changed: dict[str, NodeRoom] = {}
-        self._undo: list[tuple[str, NodeRoom]] = []
+        self._undo: list[tuple[NodeRoom, Occupant, int]] = []
+        self._neighbourhoods: dict[tuple[object, ...], Neighbourhood] = {}
+        self._repels = bool(snapshot.repelling)
 
     def room(self, node_name: str) -> NodeRoom:
         """Return the node with everything placed on it so far."""
         return self._changed.get(node_name) or self._snapshot.rooms[node_name]
 
+    def fit(self, pod: Occupant, node_name: str) -> tuple[Reason, ...]:
+        """Return why the pod does not fit on the node now; empty if it does."""
+        room = self.room(node_name)
+        reasons = fit_node(pod.shape, room)
+        neighbourhood = None if reasons else self.neighbourhood(pod)
+        relation = neighbourhood.why_not(room.node) if neighbourhood else None
+        return (relation,) if relation else reasons
+
+    def neighbourhood(self, pod: Occupant) -> Neighbourhood | None:
+        """Return what other pods mean for the pod, kept up to date from now on; None where that is nothing."""
+        if pod.shape.relations is None and not self._repels:
+            return None
+        key = pod.shape, pod.tags.namespace, frozenset(pod.tags.labels.items())
+        known = self._neighbourhoods.get(key)
+        if known is None:
+            known = Neighbourhood(pod, self._rooms(), self.repelling(), self._snapshot.namespaces)
+            self._neighbourhoods[key] = known
+        return known
+
+    def repelling(self) -> Iterator[NodeRoom]:
+        """Yield the nodes that hold pods with required anti-affinity now."""
+        return (room for room in self._rooms() if room.repelling) if self._repels else iter(())
+
     def capacity(self, shape: PodShape, node_name: str) -> int:
-        """Return how many pods of the shape still find room on the node; taints and the like are not looked at."""
+        """Return how many pods of the shape find room on the node; nothing but room is looked at."""
         room = self.room(node_name)
         if shape.host_ports:
             return 0 if fit_room(shape, room) else 1
@@ -35,21 +63,13 @@ class Trial:
             ),
         )
 
-    def place(self, shape: PodShape, node_name: str, count: int = 1) -> None:
-        """Put `count` pods of the shape on the node; whether they fit is the caller's question to `capacity`."""
-        before = self.room(node_name)
-        amounts = [(name, amount * count) for name, amount in shape.requests]
-        self._replace(
-            NodeRoom(before.node, add_up(amounts, before.taken), before.taken_ports + shape.host_ports * count)
-        )
+    def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
+        """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`."""
+        self._replace(self.room(node_name).having(pod, count), pod, count)
 
-    def evict(self, shape: PodShape, node_name: str) -> None:
-        """Take one pod of the shape off the node, as a preemption would."""
-        before = self.room(node_name)
-        ports = list(before.taken_ports)
-        for port in shape.host_ports:
-            ports.remove(port)
-        self._replace(NodeRoom(before.node, take_off(shape.requests, before.taken), tuple(ports)))
+    def evict(self, pod: Occupant, node_name: str) -> None:
+        """Take one such pod off the node, as a preemption would."""
+        self._replace(self.room(node_name).without(pod), pod, -1)
 
     def as_snapshot(self) -> Snapshot:
         """Return the nodes with everything placed so far, for another trial to go on from."""
@@ -62,10 +82,20 @@ class Trial:
     def undo(self, mark: int) -> None:
         """Take back everything that was done after `mark`."""
         while len(self._undo) > mark:
-            node_name, before = self._undo.pop()
-            self._changed[node_name] = before
+            before, pod, count = self._undo.pop()
+            self._changed[before.node.name] = before
+            self._tell_neighbours(pod, before, -count)
 
-    def _replace(self, room: NodeRoom) -> None:
+    def _rooms(self) -> Iterator[NodeRoom]:
+        return (self.room(name) for name in self._snapshot.rooms)
+
+    def _replace(self, room: NodeRoom, pod: Occupant, count: int) -> None:
         name = room.node.name
-        self._undo.append((name, self.room(name)))
+        self._undo.append((self.room(name), pod, count))
         self._changed[name] = room
+        self._repels = self._repels or repels(pod)
+        self._tell_neighbours(pod, room, count)
+
+    def _tell_neighbours(self, pod: Occupant, room: NodeRoom, count: int) -> None:
+        for neighbourhood in self._neighbourhoods.values():
+            neighbourhood.count(pod, room.node, count)

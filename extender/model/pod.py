@@ -1,5 +1,6 @@
 """A pod as scheduling sees it: who it is, what it needs, where it stands."""
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -41,12 +42,64 @@ class NodeSelectorTerm(Struct, frozen=True, gc=False):
     fields: tuple[Requirement, ...] = ()
 
 
+LabelSelector: TypeAlias = tuple[Requirement, ...] | None
+"""Requirements that labels must all meet: In, NotIn, Exists or DoesNotExist. None selects nothing, () everything."""
+
+
+class AffinityTerm(Struct, frozen=True, gc=False):
+    """One required pod affinity or anti-affinity term.
+
+    It is about pods that `selector` selects, in the namespaces that are named or whose labels `namespace_selector`
+    selects; the pod's own namespace is among the named ones where the term says nothing of namespaces.
+    """
+
+    topology_key: str
+    selector: LabelSelector = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector = None
+
+
+class SpreadConstraint(Struct, frozen=True, gc=False):
+    """One of `topologySpreadConstraints` that is hard (DoNotSchedule).
+
+    The last two say which nodes count as places to spread over: those only that the pod's node affinity allows
+    (nodeAffinityPolicy Honor), those only whose taints it tolerates (nodeTaintsPolicy Honor).
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: LabelSelector = None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+class Relations(Struct, frozen=True, gc=False):
+    """What a pod asks of the pods around it; each of the three may be empty, not all of them."""
+
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+
+    @property
+    def selectors(self) -> set[LabelSelector]:
+        """What selects the pods that it is about."""
+        return {each.selector for each in (*self.affinity, *self.anti_affinity)} | {c.selector for c in self.spread}
+
+    @property
+    def topology_keys(self) -> set[str]:
+        """The labels of nodes that it is about."""
+        terms = (*self.affinity, *self.anti_affinity)
+        return {term.topology_key for term in terms} | {each.topology_key for each in self.spread}
+
+
 class PodShape(Struct, frozen=True, gc=False):
-    """What decides on which nodes a pod fits. Pods of equal shape are interchangeable to the planner.
+    """What a pod asks for. Pods of equal shape are interchangeable to the planner, but for who selects them by label.
 
     `requests` are effective (init containers, sidecars, overhead and pod-level resources included), sorted by
     name, and hold one of `pods`. `required_terms` is None without required node affinity; otherwise one of the
-    terms must match.
+    terms must match. `unmodelled` names what else kube-scheduler looks at and we do not, so that a plan for such a pod
+    is provisional.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -54,6 +107,23 @@ class PodShape(Struct, frozen=True, gc=False):
     required_terms: tuple[NodeSelectorTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
+    relations: Relations | None = None
+    unmodelled: tuple[str, ...] = ()
+
+
+class Tags(Struct, frozen=True, gc=False):
+    """What selectors find a pod by. Not part of its shape: every replica has labels of its own."""
+
+    namespace: str = ""
+    labels: Mapping[str, str] = {}
+
+
+class Occupant(Struct, frozen=True, gc=False):
+    """A pod as its node and its neighbours see it, be it there or planned."""
+
+    shape: PodShape
+    tags: Tags = Tags()
+    terminating: bool = False
 
 
 class Pod(Struct, frozen=True, gc=False):
@@ -84,6 +154,17 @@ class Pod(Struct, frozen=True, gc=False):
     role: str = ""
     rank: str = ""
     gang: GangClaim | BadGangClaim | None = None
+    labels: Mapping[str, str] = {}
+
+    @property
+    def tags(self) -> Tags:
+        """What selectors find it by."""
+        return Tags(self.namespace, self.labels)
+
+    @property
+    def occupant(self) -> Occupant:
+        """What it is to its node and neighbours."""
+        return Occupant(self.shape, self.tags, self.terminating)
 
     @property
     def occupies_node(self) -> bool:

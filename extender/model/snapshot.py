@@ -1,14 +1,24 @@
 """The cluster at one moment, as decisions see it."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from msgspec import Struct
 
 from extender.model.node import NodeRoom
 
 
-class Snapshot(Struct, frozen=True):
-    """Every node with what is taken of it; `generation` grows with each change."""
+class Snapshot(Struct, frozen=True, dict=True):
+    """Every node with what is taken of it; `generation` grows with each change.
+
+    `namespaces` are the labels of each namespace.
+    """
 
     generation: int
     rooms: Mapping[str, NodeRoom]
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+
+    @cached_property
+    def repelling(self) -> tuple[NodeRoom, ...]:
+        """The nodes that hold pods with required anti-affinity, which every other pod must be checked against."""
+        return tuple(room for room in self.rooms.values() if room.repelling)

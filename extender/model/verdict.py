@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from extender.model.claim import GangKey
 from extender.model.node import Taint
-from extender.model.pod import PodShape, PodUid
+from extender.model.pod import PodShape, PodUid, Tags
 
 
 class Cordoned(Struct, frozen=True, gc=False):
@@ -36,20 +36,44 @@ class Insufficient(Struct, frozen=True, gc=False):
     free: int
 
 
+class SpreadLabelMissing(Struct, frozen=True, gc=False):
+    """The node lacks the label that a spread constraint is about (PodTopologySpread)."""
+
+
+class SpreadTooUneven(Struct, frozen=True, gc=False):
+    """One more pod on the node would exceed a spread constraint's maxSkew (PodTopologySpread)."""
+
+
+class PodAffinityUnmet(Struct, frozen=True, gc=False):
+    """The pods that the pod wants beside it are not there (InterPodAffinity)."""
+
+
+class PodAntiAffinityViolated(Struct, frozen=True, gc=False):
+    """A pod that this one must not be beside is there (InterPodAffinity)."""
+
+
+class RepelledByPods(Struct, frozen=True, gc=False):
+    """A pod there must not have this one beside it (InterPodAffinity)."""
+
+
 class Refused(Struct, frozen=True, gc=False):
     """kube-scheduler's own filters said no to this node a short while ago."""
 
 
-Reason: TypeAlias = Cordoned | UntoleratedTaint | AffinityMismatch | PortsTaken | Insufficient | Refused
+Relation: TypeAlias = SpreadLabelMissing | SpreadTooUneven | PodAffinityUnmet | PodAntiAffinityViolated | RepelledByPods
+"""Why the pods that are there, rather than the node itself, keep a pod off."""
+
+Reason: TypeAlias = Cordoned | UntoleratedTaint | AffinityMismatch | PortsTaken | Insufficient | Relation | Refused
 
 
 class Placement(Struct, frozen=True, gc=False):
-    """Room for one member on one node. `uid` is empty while the member does not exist yet."""
+    """Room for one member on one node. `uid` is empty while the member does not exist yet; `tags` are then a guess."""
 
     node: str
     shape: PodShape
     role: str = ""
     uid: PodUid = ""
+    tags: Tags = Tags()
 
 
 class Placed(Struct, frozen=True, gc=False):

@@ -26,6 +26,15 @@ class Metrics:
             "repeat_filter_calls",
             "Filter calls for a pod that was answered before; above one a second, a rejection's text is flapping.",
         )
+        self.model_verdicts = self._counter(
+            "model_verdicts", "Nodes on which our model of kube-scheduler's filters was compared with what it offered."
+        )
+        self.model_disagreements = self._counter(
+            "model_disagreements",
+            "Of these, where they differed; a few come from one knowing of a pod earlier than the other.",
+            "plugin",
+            "direction",
+        )
         self.gangs = self._gauge("gangs", "Gangs by state.", "state")
         self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
         self.held_binds = self._gauge("held_binds", "Bind calls that wait for their gang.")

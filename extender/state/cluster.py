@@ -10,15 +10,17 @@ the reservations is rebuilt from the API server alone. A pod, left to right (del
 Bound and terminating pods occupy their node, finished ones do not.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from cachetools import LRUCache
 from msgspec import structs
 
+from extender.decide.trial import Trial
 from extender.model.claim import GangClaim, GangKey, JobKey
 from extender.model.job import TrainingJob
+from extender.model.namespace import Namespace
 from extender.model.node import Node
-from extender.model.pod import Pod, PodShape, PodUid
+from extender.model.pod import Occupant, Pod, PodUid
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
 from extender.state.changes import Changes
@@ -42,13 +44,30 @@ class Cluster:
         self._ledger = Ledger()
         self.reservations = Reservations(self._ledger, self.changes)
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
+        self._seeking: set[PodUid] = set()
+        """Unbound members that ask something of other pods: a pod more may let them in."""
+        self._namespaces: dict[str, Mapping[str, str]] = {}
         self._snapshot = Snapshot(0, {})
 
     def snapshot(self) -> Snapshot:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
-            self._snapshot = Snapshot(self._ledger.generation, dict(self._ledger.rooms))
+            self._snapshot = Snapshot(self._ledger.generation, dict(self._ledger.rooms), self._namespaces)
         return self._snapshot
+
+    def waits_for_siblings(self, pod: Pod, slot: Slot) -> bool:
+        """Whether kube-scheduler cannot agree to the pod's planned node before it has placed other members.
+
+        It does not know of room that is only planned, nor of the pod that it asks about.
+        """
+        if pod.shape.relations is None:
+            return False
+        trial = Trial(self.snapshot())
+        for reservation in self.reservations:
+            for held in reservation.slots:
+                if held is slot or held.stage is Stage.PLANNED:
+                    trial.evict(held.occupant, held.node)
+        return bool(trial.fit(pod.occupant, slot.node))
 
     def replace_nodes(self, nodes: Iterable[Node]) -> None:
         """Take a full list of nodes: those that are not in it are gone."""
@@ -68,6 +87,18 @@ class Cluster:
         self._ledger.drop_node(name)
         self.reservations.end_on_node(name)
 
+    def replace_namespaces(self, namespaces: Iterable[Namespace]) -> None:
+        """Take a full list of namespaces."""
+        self._relabel({namespace.name: namespace.labels for namespace in namespaces})
+
+    def upsert_namespace(self, namespace: Namespace) -> None:
+        """Add or change a namespace."""
+        self._relabel(self._namespaces | {namespace.name: namespace.labels})
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        self._relabel({known: labels for known, labels in self._namespaces.items() if known != name})
+
     def replace_pods(self, pods: Iterable[Pod]) -> None:
         """Take a full list of pods: those that are not in it are gone."""
         listed = {pod.uid: pod for pod in pods}
@@ -85,6 +116,7 @@ class Cluster:
         slot = self.reservations.slot_of(pod.uid)
         self._charge(before, pod)
         self.pods[pod.uid] = pod
+        self._note_company(before, pod)
         if before is not None and key_of(before) != key_of(pod):
             self._change_gang(before, slot)
         self.gangs.put(pod)
@@ -109,9 +141,10 @@ class Cluster:
         if pod is None:
             return
         self.changes.lose(uid)
+        self._seeking.discard(uid)
         slot = self.reservations.leave(uid)
         if pod.occupies_node:
-            self._ledger.discharge(pod.node_name, pod.shape)
+            self._ledger.discharge(pod.node_name, pod.occupant)
         if pod.occupies_node or slot is not None:
             self.changes.free_room()
         self.gangs.drop(pod)
@@ -164,18 +197,34 @@ class Cluster:
         derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
         return structs.replace(pod, gang=None) if derived and pod.scheduler_name not in self._derives_for else pod
 
+    def _relabel(self, namespaces: dict[str, Mapping[str, str]]) -> None:
+        """Take new labels; a change may let pods in that select pods by their namespace."""
+        if namespaces != self._namespaces:
+            self._namespaces = namespaces
+            self._ledger.generation += 1
+            self.changes.free_room()
+
     def _charge(self, before: Pod | None, pod: Pod) -> None:
         """Pass room from the slot to the bound pod, and from a finished pod back to its node."""
-        held: tuple[str, PodShape] | None = None
+        held: tuple[str, Occupant] | None = None
         if before is not None and before.occupies_node:
-            held = before.node_name, before.shape
+            held = before.node_name, before.occupant
             self._ledger.discharge(*held)
         if pod.node_name or pod.terminating or pod.finished:
             slot = self.reservations.leave(pod.uid)
-            held = (slot.node, slot.shape) if slot else held
+            held = (slot.node, slot.occupant) if slot else held
         if pod.occupies_node:
-            self._ledger.charge(pod.node_name, pod.shape)
-        if held is not None and (not pod.occupies_node or held != (pod.node_name, pod.shape)):
+            self._ledger.charge(pod.node_name, pod.occupant)
+        stays = held is not None and pod.occupies_node and (held[0], held[1].shape) == (pod.node_name, pod.shape)
+        if held is not None and not (stays and (before is None or before.labels == pod.labels)):
+            self.changes.free_room()
+
+    def _note_company(self, before: Pod | None, pod: Pod) -> None:
+        if pod.shape.relations and isinstance(pod.gang, GangClaim) and not pod.node_name:
+            self._seeking.add(pod.uid)
+        else:
+            self._seeking.discard(pod.uid)
+        if self._seeking and pod.occupies_node and not (before and before.occupies_node):
             self.changes.free_room()
 
     def _change_gang(self, before: Pod, slot: Slot | None) -> None:

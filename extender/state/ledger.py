@@ -3,15 +3,12 @@
 Charges may name a node that is not known (yet): they are kept, and count as soon as it appears.
 """
 
-from collections.abc import Iterable
-
 from extender.model.node import Node, NodeRoom
-from extender.model.pod import HostPort, PodShape
-from extender.model.resources import add_up, take_off
+from extender.model.pod import Occupant
 
 
 class Ledger:
-    """Charges by node; every charge is undone by the discharge of the same shape from the same node."""
+    """Charges by node; every charge is undone by the discharge of an equal pod from the same node."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -24,7 +21,7 @@ class Ledger:
         if known is not None and known.node == node:
             return False
         charged = self._charged.get(node.name)
-        self._set(NodeRoom(node, charged.taken, charged.taken_ports) if charged else NodeRoom(node))
+        self._set(charged.on(node) if charged else NodeRoom(node))
         return True
 
     def drop_node(self, name: str) -> None:
@@ -32,23 +29,20 @@ class Ledger:
         self.generation += 1
         self.rooms.pop(name, None)
 
-    def charge(self, node_name: str, shape: PodShape) -> None:
-        """Take room for one pod of the shape."""
-        before = self._charges(node_name)
-        self._settle(NodeRoom(before.node, add_up(shape.requests, before.taken), before.taken_ports + shape.host_ports))
+    def charge(self, node_name: str, pod: Occupant) -> None:
+        """Take room for one such pod."""
+        self._settle(self._charges(node_name).having(pod))
 
-    def discharge(self, node_name: str, shape: PodShape) -> None:
-        """Give the room of one pod of the shape back."""
-        before = self._charges(node_name)
-        ports = _without(before.taken_ports, shape.host_ports)
-        self._settle(NodeRoom(before.node, take_off(shape.requests, before.taken), ports))
+    def discharge(self, node_name: str, pod: Occupant) -> None:
+        """Give the room of one such pod back."""
+        self._settle(self._charges(node_name).without(pod))
 
     def _charges(self, node_name: str) -> NodeRoom:
         return self.rooms.get(node_name) or self._charged.get(node_name) or NodeRoom(Node(node_name))
 
     def _settle(self, room: NodeRoom) -> None:
         name = room.node.name
-        if room.taken or room.taken_ports:
+        if room.pods:
             self._charged[name] = room
         else:
             self._charged.pop(name, None)
@@ -58,10 +52,3 @@ class Ledger:
     def _set(self, room: NodeRoom) -> None:
         self.generation += 1
         self.rooms[room.node.name] = room
-
-
-def _without(ports: Iterable[HostPort], gone: Iterable[HostPort]) -> tuple[HostPort, ...]:
-    rest = list(ports)
-    for port in gone:
-        rest.remove(port)
-    return tuple(rest)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from extender.model.claim import GangKey
-from extender.model.pod import Pod, PodShape, PodUid
+from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
 from extender.model.verdict import Placement
 from extender.state.changes import Changes
 from extender.state.ledger import Ledger
@@ -45,10 +45,16 @@ class Slot:
     since_s: float
     holder: PodUid = ""
     stage: Stage = Stage.PLANNED
+    tags: Tags = field(default_factory=Tags)
+
+    @property
+    def occupant(self) -> Occupant:
+        """What is charged to the node; its tags are those it was planned with, whoever holds it."""
+        return Occupant(self.shape, self.tags)
 
     def as_placement(self) -> Placement:
         """Return it in the terms of decisions."""
-        return Placement(self.node, self.shape, self.role, self.holder)
+        return Placement(self.node, self.shape, self.role, self.holder, self.tags)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,8 +109,8 @@ class Reservations:
         """Take room for the placements, beside what the gang holds already."""
         for placement in placements:
             reservation = self._by_gang.setdefault(key, Reservation(key))
-            slot = Slot(placement.node, placement.shape, placement.role, now_s)
-            self._ledger.charge(slot.node, slot.shape)
+            slot = Slot(placement.node, placement.shape, placement.role, now_s, tags=placement.tags)
+            self._ledger.charge(slot.node, slot.occupant)
             reservation.slots.append(slot)
             self._seat(reservation, slot, placement.uid)
         self._changes.touch(key)
@@ -195,7 +201,7 @@ class Reservations:
         for slot in slots:
             reservation.slots.remove(slot)
             self._by_holder.pop(slot.holder, None)
-            self._ledger.discharge(slot.node, slot.shape)
+            self._ledger.discharge(slot.node, slot.occupant)
         if not reservation.slots:
             self._by_gang.pop(reservation.key, None)
         self._changes.touch(reservation.key)

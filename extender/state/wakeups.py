@@ -69,6 +69,8 @@ class WakeUps:
         if slot is None or slot.stage is not Stage.PLANNED or not pod.turned_away or pod.node_name:
             self.forget(pod.uid)
             return None
+        if self._cluster.waits_for_siblings(pod, slot):
+            return None
         call = self._calls.get(pod.uid)
         if call is not None and call.slot is slot:
             call.arrived = call.arrived or pod.nominated_node == call.node

@@ -114,7 +114,8 @@ class Filter:
     def _is_refused(self, asked: Pod, slot: Slot) -> bool:
         """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""
         whole_cluster = len(self._cluster.snapshot().rooms) <= WHOLE_CLUSTER_OFFERED
-        return whole_cluster or asked.nominated_node == slot.node
+        missed = whole_cluster or asked.nominated_node == slot.node
+        return missed and not self._cluster.waits_for_siblings(asked, slot)
 
     def _reason(self, key: GangKey) -> str:
         standing = self._planner.standings.get(key)

@@ -17,6 +17,7 @@ from extender.decide.explain import NOT_SYNCED
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Planner
+from extender.verbs.agreement import Agreement
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -50,6 +51,7 @@ class Verbs:
     ) -> None:
         self._cluster = cluster
         self._filter = Filter(cluster, planner)
+        self._agreement = Agreement(cluster, metrics)
         self._planner = planner
         self._bind = bind
         self._metrics = metrics
@@ -71,6 +73,7 @@ class Verbs:
             return _json(encode_filter_error(NOT_SYNCED))
         if self._planner.standings.heard(args.pod.uid):
             self._metrics.repeat_filter_calls.inc()
+        self._agreement.compare(args)
         answer = self._filter.answer(args, _now_s())
         return _json(encode_filter(args, answer.accepted, answer.rejected))
 

@@ -4,13 +4,14 @@ from typing import Final
 
 from extender.model.claim import gang_key, job_key
 from extender.model.job import TrainingJob
+from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Source
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
-from extender.wire.kube import JOBS, NODES, POD_GROUPS, PODS
+from extender.wire.kube import JOBS, NAMESPACES, NODES, POD_GROUPS, PODS
 
 POD_GROUP_PATHS: Final = {
     UPSTREAM: f"/apis/{UPSTREAM}/v1alpha2",
@@ -72,4 +73,16 @@ def jobs(cluster: Cluster, kind: str) -> Source[TrainingJob]:
         upsert=cluster.upsert_job,
         remove=lambda gone: cluster.remove_job(job_key(gone.namespace, kind, gone.name)),
         optional=True,
+    )
+
+
+def namespaces(cluster: Cluster) -> Source[Namespace]:
+    """Every namespace: pods' affinity may select by a namespace's labels."""
+    return Source(
+        resource="namespaces",
+        path="/api/v1/namespaces",
+        kind=NAMESPACES,
+        replace=cluster.replace_namespaces,
+        upsert=cluster.upsert_namespace,
+        remove=lambda gone: cluster.remove_namespace(gone.name),
     )

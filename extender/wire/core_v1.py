@@ -85,10 +85,60 @@ class NodeAffinity(_Wire, frozen=True):
     required: NodeSelector | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
 
 
+class LabelSelector(_Wire, frozen=True):
+    """A selector of pods or of namespaces."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[Requirement, ...] | None = None
+
+
+class PodAffinityTerm(_Wire, frozen=True):
+    """A term of pod affinity or anti-affinity; the API server has merged its (mis)matchLabelKeys into the selector."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class PodAffinity(_Wire, frozen=True):
+    """`affinity.podAffinity` and `affinity.podAntiAffinity`."""
+
+    required: tuple[PodAffinityTerm, ...] | None = field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
 class Affinity(_Wire, frozen=True):
     """`spec.affinity`."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(_Wire, frozen=True):
+    """One of `spec.topologySpreadConstraints`."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class Something(_Wire, frozen=True):
+    """An object of which no more is asked than whether it is there."""
+
+
+class Volume(_Wire, frozen=True):
+    """One of `spec.volumes`, as far as it may keep the pod off a node."""
+
+    persistent_volume_claim: Something | None = None
+    ephemeral: Something | None = None
 
 
 class SchedulingGate(_Wire, frozen=True):
@@ -118,6 +168,9 @@ class PodSpec(_Wire, frozen=True):
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
     scheduling_group: PodSchedulingGroup | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
+    resource_claims: tuple[Something, ...] | None = None
 
 
 class PodCondition(_Wire, frozen=True):
@@ -154,6 +207,12 @@ class Pod(_Wire, frozen=True):
     metadata: ObjectMeta
     spec: PodSpec
     status: PodStatus = PodStatus()
+
+
+class Namespace(_Wire, frozen=True):
+    """A v1 Namespace."""
+
+    metadata: ObjectMeta
 
 
 class NodeSpec(_Wire, frozen=True):

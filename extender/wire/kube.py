@@ -12,6 +12,7 @@ from msgspec import MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
 from extender.model.job import TrainingJob
+from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
@@ -19,7 +20,7 @@ from extender.wire import core_v1
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, PYTORCH_JOB, TF_JOB, TORCH_JOB
 from extender.wire.jobs import BatchJob, OperatorJob, batch_job_of, operator_job_of
 from extender.wire.malformed import MalformedBody, decode
-from extender.wire.objects import node_of, pod_of
+from extender.wire.objects import namespace_of, node_of, pod_of
 from extender.wire.pod_groups import MinMemberPodGroup, UpstreamPodGroup, pod_group_of, upstream_pod_group_of
 from extender.wire.quantity import BadQuantity
 
@@ -123,6 +124,7 @@ def _id_of(meta: core_v1.ObjectMeta) -> ObjectId:
 
 PODS: Kind[Pod] = _kind("Pod", core_v1.Pod, pod_of)
 NODES: Kind[Node] = _kind("Node", core_v1.Node, node_of)
+NAMESPACES: Kind[Namespace] = _kind("Namespace", core_v1.Namespace, namespace_of)
 POD_GROUPS: dict[str, Kind[PodGroup]] = {
     UPSTREAM: _kind("PodGroup", UpstreamPodGroup, partial(upstream_pod_group_of, UPSTREAM)),
     **{

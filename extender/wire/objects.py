@@ -7,10 +7,12 @@ from functools import lru_cache
 from sys import intern
 
 from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import NodeSelectorTerm, Pod, PodShape
 from extender.wire import core_v1
 from extender.wire.gang_dialects import gang_of
+from extender.wire.pod_relations import relations_of
 from extender.wire.pod_requests import effective_requests, host_ports
 from extender.wire.quantity import parse_quantity, whole_amount
 from extender.wire.roles import rank_of, role_of
@@ -40,6 +42,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         role=intern(role_of(pod)),
         rank=intern(rank_of(meta.labels or {})),
         gang=None if claim is None else _one_of_equal_claims(claim),
+        labels={intern(key): intern(value) for key, value in (meta.labels or {}).items()},
     )
 
 
@@ -53,6 +56,11 @@ def node_of(node: core_v1.Node) -> Node:
         taints=node.spec.taints or (),
         unschedulable=node.spec.unschedulable,
     )
+
+
+def namespace_of(namespace: core_v1.Namespace) -> Namespace:
+    """Return the namespace as scheduling sees it."""
+    return Namespace(intern(namespace.metadata.name), namespace.metadata.labels or {})
 
 
 def _is_turned_away(status: core_v1.PodStatus) -> bool:
@@ -69,7 +77,17 @@ def _shape_of(pod: core_v1.Pod) -> PodShape:
         required_terms=_required_terms(pod.spec.affinity),
         tolerations=pod.spec.tolerations or (),
         host_ports=host_ports(pod),
+        relations=relations_of(pod),
+        unmodelled=_unmodelled(pod.spec),
     )
+
+
+def _unmodelled(spec: core_v1.PodSpec) -> tuple[str, ...]:
+    names = ["resource claims"] if spec.resource_claims else []
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
+            return (*names, "volumes")
+    return tuple(names)
 
 
 def _required_terms(affinity: core_v1.Affinity | None) -> tuple[NodeSelectorTerm, ...] | None:

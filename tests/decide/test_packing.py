@@ -10,7 +10,7 @@ from extender.decide.fit import fit_node
 from extender.decide.packing import Member, Packing, pack_gang
 from extender.decide.trial import Trial
 from extender.model.node import Node, NodeRoom
-from extender.model.pod import HostPort
+from extender.model.pod import HostPort, Occupant
 from extender.model.snapshot import Snapshot
 from tests.builders import a_node, a_pod, a_room, a_shape
 
@@ -81,7 +81,7 @@ def test_a_trial_undone_is_as_before() -> None:
     snapshot = snapshot_of(a_room(a_node("n1", gpu=4), a_pod("p")))
     trial = Trial(snapshot)
     mark = trial.mark()
-    trial.place(a_shape(gpu=2), "n1")
+    trial.place(Occupant(a_shape(gpu=2)), "n1")
     assert trial.capacity(a_shape(gpu=1), "n1") == 1
     trial.undo(mark)
     assert trial.room("n1") == snapshot.rooms["n1"]
@@ -111,7 +111,7 @@ def test_a_placement_never_puts_more_on_a_node_than_fits(
     trial = Trial(snapshot)
     for placement in packing.placements:
         assert not fit_node(placement.shape, trial.room(placement.node))
-        trial.place(placement.shape, placement.node)
+        trial.place(Occupant(placement.shape), placement.node)
     assert {p.uid for p in packing.placements} | {m.uid for m in packing.left_over} == {m.uid for m in members}
 
 
@@ -131,7 +131,7 @@ def _brute_force(members: list[Member], snapshot: Snapshot) -> bool:
         for member, node in zip(members, nodes, strict=True):
             if fit_node(member.shape, trial.room(node)):
                 break
-            trial.place(member.shape, node)
+            trial.place(member.occupant, node)
         else:
             return True
     return False

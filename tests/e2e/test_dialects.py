@@ -91,7 +91,12 @@ def test_a_pytorchjob_without_gang_metadata_runs_whole_or_not_at_all(cluster: Cl
     namespace.apply(scenarios.pytorch_job(namespace.name))
     wait_for(lambda: len(namespace.pods()) == 4, DEADLINE_S, "the training operator makes the four pods")
     assert stays(lambda: not bound(namespace))
-    assert f'Gang "{namespace.name}/pytorchjob/mnist" gets rejected' in namespace.describe_pod("mnist-worker-0")
+    rejection = f'Gang "{namespace.name}/pytorchjob/mnist" gets rejected'
+    wait_for(
+        lambda: rejection in namespace.describe_pod("mnist-worker-0"),
+        DEADLINE_S,
+        "the job is known, though its CRD was installed only a moment ago, and its pod's events say why it waits",
+    )
 
     cluster.add_node("gpu-3", gpus=1)
     wait_for(lambda: len(namespace.running()) == 4, DEADLINE_S, "all four run")

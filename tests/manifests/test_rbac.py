@@ -45,6 +45,9 @@ def roles_of(service_account: str) -> Iterator[tuple[str, str, str]]:
 
 def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_nothing_else() -> None:
     assert rights(manifest("ClusterRole", EXTENDER)) == {
+        ("", "namespaces", "", "get"),
+        ("", "namespaces", "", "list"),
+        ("", "namespaces", "", "watch"),
         ("", "nodes", "", "get"),
         ("", "nodes", "", "list"),
         ("", "nodes", "", "watch"),

@@ -24,7 +24,10 @@ def node(**parts: Any) -> Node:
 def test_a_waiting_member_of_a_gang() -> None:
     annotations = gang_annotations("g", 4)
 
-    assert pod(name="w0", metadata={"annotations": annotations}) == a_pod("w0", gang="g", created_at=1767323045.0)
+    labels = {"training.kubeflow.org/replica-type": "worker"}
+    assert pod(name="w0", metadata={"annotations": annotations}) == a_pod(
+        "w0", gang="g", created_at=1767323045.0, labels=labels
+    )
 
 
 def test_the_gang_belongs_to_the_namespace() -> None:
