@@ -54,7 +54,9 @@ def admit_gang(
     if first.left_over:
         return _no_room(first, snapshot, avoid)
     homes |= {placement.node for placement in first.placements}
-    then = pack_gang(others, first.trial.as_snapshot(), required=required, homes=homes, avoid=avoid)
+    then = pack_gang(
+        others, first.trial.as_snapshot() if minimum else snapshot, required=required, homes=homes, avoid=avoid
+    )
     if len(then.placements) < required:
         return _no_room(then, snapshot, avoid)
     return Placed(first.placements + then.placements)

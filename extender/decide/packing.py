@@ -88,18 +88,29 @@ def pack_gang(
     """
     related = any(member.shape.relations is not None for member in members)
     fill = _class_by_class if related else _fill_nodes
-    first = fill(_classes(members, snapshot, avoid), Trial(snapshot), homes)
-    if len(first.placements) >= required:
+    trial = Trial(snapshot)
+    classes = _classes(members, snapshot, avoid)
+    first = fill(classes, trial, homes)
+    if len(first.placements) >= required or len(classes) == 1:
         return first
-    hardest_first = sorted(_classes(members, snapshot, avoid), key=lambda c: (len(c.nodes), -_weight(c.shape)))
-    second = _class_by_class(hardest_first, Trial(snapshot), homes)
-    if len(second.placements) >= required:
-        return second
-    for domain in affinity_domains([member.occupant for member in members], snapshot):
-        confined = _class_by_class(_classes(members, snapshot, avoid, domain), Trial(snapshot), homes)
-        if len(confined.placements) >= required:
-            return confined
+    for other in _other_orders(members, snapshot, avoid):
+        trial.undo(0)
+        packing = _class_by_class(other, trial, homes)
+        if len(packing.placements) >= required:
+            return packing
+    trial.undo(0)
+    for placement in first.placements:
+        trial.place(Occupant(placement.shape, placement.tags), placement.node)
     return first
+
+
+def _other_orders(
+    members: Sequence[Member], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]
+) -> Iterator[list[_Class]]:
+    """Yield the hardest first, and then everybody confined to one domain of required affinity."""
+    yield sorted(_classes(members, snapshot, avoid), key=lambda c: (len(c.nodes), -_weight(c.shape)))
+    for domain in affinity_domains([member.occupant for member in members], snapshot):
+        yield _classes(members, snapshot, avoid, domain)
 
 
 def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:

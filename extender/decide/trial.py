@@ -5,6 +5,8 @@ Nothing here touches the live state; a trial that is not wanted is simply droppe
 
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from extender.decide.fit import fit_node, fit_room
 from extender.decide.neighbourhood import Neighbourhood
 from extender.model.node import NodeRoom, repels
@@ -73,7 +75,7 @@ class Trial:
 
     def as_snapshot(self) -> Snapshot:
         """Return the nodes with everything placed so far, for another trial to go on from."""
-        return Snapshot(self._snapshot.generation, {**self._snapshot.rooms, **self._changed})
+        return structs.replace(self._snapshot, rooms={**self._snapshot.rooms, **self._changed})
 
     def mark(self) -> int:
         """Return a point to which `undo` can go back."""

@@ -128,6 +128,8 @@ def test_each_member_may_go_to_its_node_once_those_before_it_are_there(
     for placement in packing.placements:
         assert trial.fit(by_uid[placement.uid], placement.node) == ()
         trial.place(by_uid[placement.uid], placement.node)
+    for name in snapshot.rooms:
+        assert packing.trial.room(name).taken == trial.room(name).taken, "reasons are told from the trial"
     assert {p.uid for p in packing.placements} | {m.uid for m in packing.left_over} == set(by_uid)
 
 

@@ -9,11 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec import structs
 
 from extender.model.claim import GangKey
-from extender.model.pod import Pod
+from extender.model.namespace import Namespace
+from extender.model.pod import AffinityTerm, Pod, Relations, Requirement
 from extender.model.pod_group import KOORDINATOR, PodGroup
 from extender.model.resources import PODS
 from extender.state.reservations import Stage
-from tests.builders import GPU, a_node, a_pod
+from tests.builders import GPU, a_node, a_pod, a_shape
 from tests.rig import BINDING_S, Rig
 
 
@@ -118,6 +119,31 @@ def test_a_late_answer_to_an_older_post_changes_nothing_for_room_on_another_node
     assert [held.count(Stage.BINDING) for held in rig.cluster.reservations] == [1]
     rig.cluster.reservations.fall_back(pod.uid, slot.node, rig.now_s)
     assert [held.count(Stage.PLANNED) for held in rig.cluster.reservations] == [1]
+
+
+def test_a_namespaces_new_labels_may_let_a_waiting_gang_in() -> None:
+    team = (Requirement("team", "In", ("a",)),)
+    beside = Relations(affinity=(AffinityTerm("host", (Requirement("app", "Exists"),), (), team),))
+    rig = Rig(a_node("n1", labels={"host": "n1"}))
+    rig.create(a_pod("db", namespace="data", node="n1", gpu=0, labels={"app": "db"}))
+    member = a_pod("w0", gang="g", min_available=1, shape=a_shape(relations=beside))
+    rig.create(member)
+    assert rig.node_for(member) is None
+
+    rig.cluster.upsert_namespace(Namespace("data", {"team": "a"}))
+    rig.later()
+    assert rig.node_for(member) == "n1"
+
+    rig.cluster.remove_namespace("data")
+    assert rig.cluster.snapshot().namespaces == {}
+
+
+def test_labels_of_a_running_pod_that_change_are_seen_by_selectors() -> None:
+    rig = Rig(a_node("n1"))
+    pod = a_pod("p", node="n1", labels={"app": "db"})
+    rig.create(pod)
+    rig.create(structs.replace(pod, labels={"app": "web"}))
+    assert [other.tags.labels for other in rig.cluster.snapshot().rooms["n1"].pods] == [{"app": "web"}]
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
-from msgspec import convert
+from msgspec import Raw, convert
 
+from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
 from extender.model.pod import NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
 from extender.wire import core_v1
+from extender.wire.kube import NAMESPACES
 from extender.wire.objects import node_of, pod_of
 from extender.wire.quantity import BadQuantity
 from tests.builders import a_pod, gang_annotations, node_json, pod_json
@@ -153,3 +155,8 @@ def test_a_node_that_has_said_nothing_yet_offers_nothing() -> None:
 def test_a_node_with_a_bad_amount_is_refused() -> None:
     with pytest.raises(BadQuantity, match="'much'"):
         node(allocatable={"cpu": "much"})
+
+
+def test_a_namespace_has_its_labels() -> None:
+    body = Raw(b'{"metadata":{"name":"team","uid":"u","labels":{"kubernetes.io/metadata.name":"team"}}}')
+    assert NAMESPACES.read(body).object == Namespace("team", {"kubernetes.io/metadata.name": "team"})
