@@ -13,6 +13,7 @@ from e2e import demo
 from e2e.build import BuildError, all_binaries, report_to_stderr
 from e2e.client import ApiError
 from e2e.cluster import DeadlineExceededError, StartError, start_cluster
+from e2e.elasticjob.launcher import start_elasticjob_operator
 from e2e.kubelet import run as run_kubelet_stand_in
 from e2e.nodes import NodeFileError, read_nodes
 
@@ -62,7 +63,9 @@ def _up(options: argparse.Namespace) -> NoReturn:
     nodes = read_nodes(options.nodes)
     with start_cluster() as cluster:
         cluster.add_nodes(nodes)
+        start_elasticjob_operator(cluster)
         print(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}", flush=True)
+        report_to_stderr("stand-ins: the kubelets, and DLRover's operator and master for ElasticJobs")
         report_to_stderr(f"up with {len(nodes)} nodes; logs are in {cluster.logs}; Ctrl-C ends it")
         while True:
             time.sleep(1)
