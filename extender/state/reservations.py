@@ -69,10 +69,6 @@ class Reservation:
         same = (pod.shape, pod.role)
         return next((slot for slot in self.slots if not slot.holder and (slot.shape, slot.role) == same), None)
 
-    def count(self, *stages: Stage) -> int:
-        """Return how many slots are at any of these stages."""
-        return sum(slot.stage in stages for slot in self.slots)
-
 
 class Reservations:
     """All reservations; every slot is charged to the ledger as long as it is here."""

@@ -74,11 +74,13 @@ class Filter:
             return self._answer_extra(pod, key, args)
 
         # 4. Otherwise it waits with its gang, and is told why.
-        standing = self._planner.standings.get(key)
-        return self._reject(args, standing.text if standing else self._why_no_member(pod, key))
+        return self._reject(args, self._reason(pod, key))
 
-    def _why_no_member(self, pod: Pod, key: GangKey) -> str:
-        """Say why the pod counts for nothing: its gang is none, it is replaced, or it is not ours."""
+    def _reason(self, pod: Pod, key: GangKey) -> str:
+        """Say why its gang waits, or else why the pod does: its gang is none, it is replaced, or has room elsewhere."""
+        standing = self._planner.standings.get(key)
+        if standing is not None:
+            return standing.text
         undeclared = self._cluster.gangs.undeclared(key)
         if undeclared is not None:
             return explain_undeclared(key, undeclared)
@@ -109,17 +111,13 @@ class Filter:
             here = self._cluster.reservations.slot_of(pod.uid)
         if here is not None and here.node not in offered:
             here = self._cluster.reservations.exchange(pod.uid, offered)
-        return self._accept(key, here) if here is not None else self._reject(args, self._reason(key))
+        return self._accept(key, here) if here is not None else self._reject(args, self._reason(pod, key))
 
     def _is_refused(self, asked: Pod, slot: Slot) -> bool:
         """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""
         whole_cluster = len(self._cluster.snapshot().rooms) <= WHOLE_CLUSTER_OFFERED
         missed = whole_cluster or asked.nominated_node == slot.node
         return missed and not self._cluster.waits_for_siblings(asked, slot)
-
-    def _reason(self, key: GangKey) -> str:
-        standing = self._planner.standings.get(key)
-        return standing.text if standing else explain_planned_elsewhere(key)
 
     def _accept(self, key: GangKey, slot: Slot) -> FilterAnswer:
         self._planner.standings.forget(slot.holder)

@@ -116,9 +116,9 @@ def test_a_late_answer_to_an_older_post_changes_nothing_for_room_on_another_node
     slot = rig.slot(pod)
     slot.stage = Stage.BINDING
     rig.cluster.reservations.fall_back(pod.uid, "n2" if node == "n1" else "n1", rig.now_s)
-    assert [held.count(Stage.BINDING) for held in rig.cluster.reservations] == [1]
+    assert [[slot.stage for slot in held.slots] for held in rig.cluster.reservations] == [[Stage.BINDING]]
     rig.cluster.reservations.fall_back(pod.uid, slot.node, rig.now_s)
-    assert [held.count(Stage.PLANNED) for held in rig.cluster.reservations] == [1]
+    assert [[slot.stage for slot in held.slots] for held in rig.cluster.reservations] == [[Stage.PLANNED]]
 
 
 def test_a_namespaces_new_labels_may_let_a_waiting_gang_in() -> None:
