@@ -7,7 +7,7 @@ verbs answer from the same state; what they change wakes the next cycle.
 import asyncio
 from collections.abc import Callable
 
-from extender.decide.explain import announce_placed, announce_rejection
+from extender.decide.explain import announce_placed
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
 from extender.model.gang import Gang
@@ -15,6 +15,7 @@ from extender.model.pod_group import StatusReport
 from extender.state.cluster import Cluster
 from extender.state.complaints import Complaints
 from extender.state.group_statuses import GroupStatuses
+from extender.state.notices import Notices
 from extender.state.planning import Planner
 from extender.state.wakeups import WakeUps
 from extender.verbs.barrier import Barrier
@@ -45,6 +46,7 @@ class Cycle:
         self._statuses = GroupStatuses(cluster.gangs)
         self._wakeups = WakeUps(cluster)
         self._complaints = Complaints(cluster.gangs)
+        self._notices = Notices(cluster, planner.standings)
 
     async def run(self, is_ready: Callable[[], bool]) -> None:
         """Run cycles until cancelled; nothing is planned while the state cannot be trusted."""
@@ -66,7 +68,7 @@ class Cycle:
             self._planner.plan_gangs(now_s)
 
         # 2. Let the bind calls of complete gangs go on, and refuse those of gangs that lost their room.
-        touched = self._cluster.changes.take_touched() | self._complaints.overdue(now_s)
+        touched = self._cluster.changes.take_touched() | self._complaints.overdue(now_s) | self._notices.overdue(now_s)
         self._barrier.reconsider(touched)
 
         # 3. Wake members that sleep in kube-scheduler although room is held for them.
@@ -77,6 +79,7 @@ class Cycle:
         # 4. Say what users should know.
         for gang in gangs:
             announcements += [*self._news_of(gang), *self._complaints.take_due(gang, now_s)]
+        announcements += [notice for key in touched for notice in self._notices.take_due(key, now_s)]
         for announcement in announcements:
             self._announce(announcement)
         for status in [status for key in touched for status in self._statuses.take_due(key)]:
@@ -85,29 +88,26 @@ class Cycle:
         # 5. Forget pods and gangs that are gone.
         for key in touched.difference(gang.key for gang in gangs):
             self._complaints.forget(key)
-        for uid in self._cluster.changes.take_gone():
+        gone = self._cluster.changes.take_gone()
+        self._notices.forget(gone)
+        for uid in gone:
             self._planner.standings.forget(uid)
             self._wakeups.forget(uid)
 
     def _next_s(self) -> float | None:
-        times = (self._planner.next_deadline_s(), self._wakeups.next_s(), self._complaints.next_due_s())
+        times = (
+            self._planner.next_deadline_s(),
+            self._wakeups.next_s(),
+            self._complaints.next_due_s(),
+            self._notices.next_due_s(),
+        )
         return min((at_s for at_s in times if at_s is not None), default=None)
 
     def _news_of(self, gang: Gang) -> list[Announcement]:
-        news = []
         if gang.satisfied and gang.key in self._barrier.opened:
             self._barrier.opened.discard(gang.key)
-            news.append(announce_placed(gang))
-        return news + self._corrections_for(gang)
-
-    def _corrections_for(self, gang: Gang) -> list[Announcement]:
-        """Return an Event for each member that was told what is not the reason any more, and now sleeps."""
-        standing = self._planner.standings.get(gang.key)
-        if standing is None or gang.satisfied:
-            return []
-        sleepers = [pod for pod in gang.waiting if self._cluster.reservations.slot_of(pod.uid) is None]
-        corrected = [pod for pod in sleepers if self._planner.standings.correct(pod.uid, standing.text)]
-        return [announce_rejection(pod, standing.text) for pod in corrected]
+            return [announce_placed(gang)]
+        return []
 
 
 async def _wait(changed: asyncio.Event, until_s: float | None) -> None:

@@ -125,6 +125,13 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
             assert_never(admission)
 
 
+def explain_gathering(gang: Gang) -> str:
+    """Say why members wait for which room is held, beside that of those which do not exist yet."""
+    return (
+        f'Gang "{gang.key}" has room and waits for its members: fewer than its min-available {gang.min_available} exist'
+    )
+
+
 def explain_bad_claim(claim: BadGangClaim) -> str:
     """Say why a pod's gang metadata keeps it from being scheduled."""
     return f'Gang "{claim.key}": {claim.problem}'

@@ -119,6 +119,13 @@ class GangIndex:
         alive = not (pod.finished or pod.terminating or pod.gated)
         return alive and not pod.node_name and pod.scheduler_name in self._scheduler_names
 
+    def to_place(self, key: GangKey) -> list[Pod]:
+        """Return the members that we are to place, also of a gang that is not declared; without those replaced."""
+        gang = self._look(key)
+        if isinstance(gang, Gang):
+            return list(gang.waiting)
+        return [pod for pod in self._members.get(key, {}).values() if self.is_waiting(pod)]
+
     def undeclared(self, key: GangKey) -> Undeclared | None:
         """Return what is missing when nobody says how many members the gang needs."""
         gang = self._look(key)

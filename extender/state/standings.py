@@ -51,12 +51,9 @@ class Standings:
         """Whether the member was turned away by us, and so sleeps until it is woken."""
         return uid in self._told
 
-    def correct(self, uid: PodUid, text: str) -> bool:
-        """Note that a member that was told something else is told this instead; False when there is no need."""
-        outdated = self._told.get(uid, text) != text
-        if outdated:
-            self._told[uid] = text
-        return outdated
+    def told(self, uid: PodUid) -> str | None:
+        """Return what the member was told when it was last turned away by us."""
+        return self._told.get(uid)
 
     def forget(self, uid: PodUid) -> None:
         """Forget what a pod was told."""

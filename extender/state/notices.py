@@ -1,0 +1,82 @@
+"""Which members have not been told why they wait?
+
+kube-scheduler tells a pod's owner what the filter verb answered. That leaves those whom filter was never asked about
+(kube-scheduler's own filters reject them, or a scheduling gate holds them), those whose bind call is held, and those
+whose reason has changed since. They get an Event of ours.
+"""
+
+from collections.abc import Iterable
+
+from extender.decide.explain import announce_rejection, explain_gathering, explain_undeclared
+from extender.model.announcement import Announcement
+from extender.model.claim import GangKey
+from extender.model.pod import Pod, PodUid
+from extender.state.cluster import Cluster
+from extender.state.standings import Standings
+
+UNTOLD_S = 1.0
+"""kube-scheduler tries a new pod within milliseconds; who was not told after this long will not be soon."""
+
+
+class Notices:
+    """Remembers who was told what, and since when the others wait to be."""
+
+    def __init__(self, cluster: Cluster, standings: Standings) -> None:
+        self._cluster = cluster
+        self._standings = standings
+        self._told: dict[PodUid, str] = {}
+        self._untold_since_s: dict[PodUid, float] = {}
+        self._due_s: dict[GangKey, float] = {}
+
+    def take_due(self, key: GangKey, now_s: float) -> list[Announcement]:
+        """Return what is to be said to a gang's members now; it counts as said from then on."""
+        text = self._why(key)
+        pods = self._untold(key, text) if text else []
+        due = [pod for pod in pods if self._was_told_else(pod) or self._since_s(pod, now_s) + UNTOLD_S <= now_s]
+        for pod in due:
+            self._told[pod.uid] = text
+            self._untold_since_s.pop(pod.uid, None)
+        self._due_s.pop(key, None)
+        later = [self._untold_since_s[pod.uid] + UNTOLD_S for pod in pods if pod.uid in self._untold_since_s]
+        if later:
+            self._due_s[key] = min(later)
+        return [announce_rejection(pod, text) for pod in due]
+
+    def overdue(self, now_s: float) -> set[GangKey]:
+        """Return the gangs for which `take_due` has something to say by now."""
+        return {key for key, at_s in self._due_s.items() if at_s <= now_s}
+
+    def next_due_s(self) -> float | None:
+        """Return when `overdue` has something to return next, if ever."""
+        return min(self._due_s.values(), default=None)
+
+    def forget(self, uids: Iterable[PodUid]) -> None:
+        """Forget pods that are gone."""
+        for uid in uids:
+            self._told.pop(uid, None)
+            self._untold_since_s.pop(uid, None)
+
+    def _why(self, key: GangKey) -> str:
+        """Say why the members wait; empty when they do not, or only until kube-scheduler has tried them."""
+        standing = self._standings.get(key)
+        undeclared = self._cluster.gangs.undeclared(key)
+        gang = self._cluster.gangs.get(key)
+        if undeclared is not None:
+            return explain_undeclared(key, undeclared)
+        if gang is None or gang.satisfied:
+            return ""
+        if standing is not None:
+            return standing.text
+        return explain_gathering(gang) if gang.missing else ""
+
+    def _untold(self, key: GangKey, text: str) -> list[Pod]:
+        return [pod for pod in self._cluster.gangs.to_place(key) if text not in self._heard(pod)]
+
+    def _heard(self, pod: Pod) -> set[str]:
+        return {told for told in (self._told.get(pod.uid), self._standings.told(pod.uid)) if told is not None}
+
+    def _was_told_else(self, pod: Pod) -> bool:
+        return bool(self._heard(pod))
+
+    def _since_s(self, pod: Pod, now_s: float) -> float:
+        return self._untold_since_s.setdefault(pod.uid, now_s)
