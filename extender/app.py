@@ -33,7 +33,16 @@ from extender.verbs.bind import Bind
 from extender.verbs.health import Health
 from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
 from extender.watch.reflector import Reflector, Source
-from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, jobs, namespaces, nodes, pod_groups, pods
+from extender.watch.sources import (
+    JOB_VERSIONS,
+    POD_GROUP_PATHS,
+    disruption_budgets,
+    jobs,
+    namespaces,
+    nodes,
+    pod_groups,
+    pods,
+)
 
 SHUTDOWN_S = 5.0
 """For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
@@ -135,6 +144,7 @@ def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source
         nodes(cluster),
         pods(cluster),
         namespaces(cluster),
+        disruption_budgets(cluster),
         *(pod_groups(cluster, api) for api in POD_GROUP_PATHS),
         *(jobs(cluster, kind) for kind in kinds),
     ]

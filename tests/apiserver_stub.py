@@ -37,7 +37,12 @@ class ApiServerStub:
         """By path."""
         self.most_at_once: Counter[str] = Counter()
         """By verb: how many requests were being answered at the same time."""
-        self.installed = {"/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"}
+        self.installed = {
+            "/api/v1/pods",
+            "/api/v1/nodes",
+            "/api/v1/namespaces",
+            "/apis/policy/v1/poddisruptionbudgets",
+        }
         """The collections that can be listed and watched; of others it says "not found"."""
         self._port = port
         self._version = 100

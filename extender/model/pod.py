@@ -129,11 +129,13 @@ class Occupant(Struct, frozen=True, gc=False):
 class Pod(Struct, frozen=True, gc=False):
     """One pod, bound or not.
 
-    `created_at` is in seconds since the epoch. `priority` is the admitted number. A pod that is `finished` has
-    `succeeded` or failed. `role` is its part in a training job (`ps`, `worker`, `master`, ...), empty when no label
-    says so; `rank` is its number there where that outlives a replacement of the pod, empty otherwise. `gang` is None
-    for a pod without gang metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is
-    False): such a pod sleeps until something wakes it.
+    `created_at` is in seconds since the epoch. `priority` is the admitted number; only a pod that `preempts` may have
+    others killed. `started_at` is when its kubelet took it up, None before. A pod that `stays_with_node` is a
+    DaemonSet's or static: killed, it comes back on the same node. A pod that is `finished` has `succeeded` or failed.
+    `role` is its part in a training job (`ps`, `worker`, `master`, ...), empty when no label says so; `rank` is its
+    number there where that outlives a replacement of the pod, empty otherwise. `gang` is None for a pod without gang
+    metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod
+    sleeps until something wakes it.
     """
 
     uid: PodUid
@@ -145,6 +147,9 @@ class Pod(Struct, frozen=True, gc=False):
     nominated_node: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int = 0
+    preempts: bool = True
+    started_at: float | None = None
+    stays_with_node: bool = False
     running: bool = False
     finished: bool = False
     succeeded: bool = False

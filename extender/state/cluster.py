@@ -17,6 +17,7 @@ from msgspec import structs
 
 from extender.decide.trial import Trial
 from extender.model.claim import GangClaim, GangKey, JobKey
+from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
@@ -41,6 +42,8 @@ class Cluster:
         self.changes = Changes()
         self.gangs = GangIndex(scheduler_names)
         self.pods: dict[PodUid, Pod] = {}
+        self.budgets: dict[str, DisruptionBudget] = {}
+        """By their key. No gang is planned anew for them: they choose among victims, and never forbid one."""
         self._ledger = Ledger()
         self.reservations = Reservations(self._ledger, self.changes)
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
@@ -98,6 +101,18 @@ class Cluster:
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace."""
         self._relabel({known: labels for known, labels in self._namespaces.items() if known != name})
+
+    def replace_budgets(self, budgets: Iterable[DisruptionBudget]) -> None:
+        """Take a full list of PodDisruptionBudgets."""
+        self.budgets = {budget.key: budget for budget in budgets}
+
+    def upsert_budget(self, budget: DisruptionBudget) -> None:
+        """Add or change a PodDisruptionBudget."""
+        self.budgets[budget.key] = budget
+
+    def remove_budget(self, key: str) -> None:
+        """Forget a PodDisruptionBudget."""
+        self.budgets.pop(key, None)
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
         """Take a full list of pods: those that are not in it are gone."""

@@ -3,6 +3,7 @@
 from typing import Final
 
 from extender.model.claim import gang_key, job_key
+from extender.model.disruption_budget import DisruptionBudget, budget_key
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
@@ -11,7 +12,7 @@ from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, V
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Source
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
-from extender.wire.kube import JOBS, NAMESPACES, NODES, POD_GROUPS, PODS
+from extender.wire.kube import DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS
 
 POD_GROUP_PATHS: Final = {
     UPSTREAM: f"/apis/{UPSTREAM}/v1alpha2",
@@ -85,4 +86,16 @@ def namespaces(cluster: Cluster) -> Source[Namespace]:
         replace=cluster.replace_namespaces,
         upsert=cluster.upsert_namespace,
         remove=lambda gone: cluster.remove_namespace(gone.name),
+    )
+
+
+def disruption_budgets(cluster: Cluster) -> Source[DisruptionBudget]:
+    """Every PodDisruptionBudget: whose deaths cost more than others'."""
+    return Source(
+        resource="poddisruptionbudgets.policy",
+        path="/apis/policy/v1/poddisruptionbudgets",
+        kind=DISRUPTION_BUDGETS,
+        replace=cluster.replace_budgets,
+        upsert=cluster.upsert_budget,
+        remove=lambda gone: cluster.remove_budget(budget_key(gone.namespace, gone.name)),
     )

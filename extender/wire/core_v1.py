@@ -167,6 +167,7 @@ class PodSpec(_Wire, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
+    preemption_policy: str | None = None
     scheduling_group: PodSchedulingGroup | None = None
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
@@ -193,6 +194,7 @@ class PodStatus(_Wire, frozen=True):
     """`status` of a pod."""
 
     phase: str = ""
+    start_time: datetime | None = None
     nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None

@@ -11,12 +11,14 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from msgspec import MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
+from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
 from extender.wire import core_v1
+from extender.wire.disruption_budgets import PodDisruptionBudget, disruption_budget_of
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, PYTORCH_JOB, TF_JOB, TORCH_JOB
 from extender.wire.jobs import BatchJob, OperatorJob, batch_job_of, operator_job_of
 from extender.wire.malformed import MalformedBody, decode
@@ -125,6 +127,7 @@ def _id_of(meta: core_v1.ObjectMeta) -> ObjectId:
 PODS: Kind[Pod] = _kind("Pod", core_v1.Pod, pod_of)
 NODES: Kind[Node] = _kind("Node", core_v1.Node, node_of)
 NAMESPACES: Kind[Namespace] = _kind("Namespace", core_v1.Namespace, namespace_of)
+DISRUPTION_BUDGETS: Kind[DisruptionBudget] = _kind("PodDisruptionBudget", PodDisruptionBudget, disruption_budget_of)
 POD_GROUPS: dict[str, Kind[PodGroup]] = {
     UPSTREAM: _kind("PodGroup", UpstreamPodGroup, partial(upstream_pod_group_of, UPSTREAM)),
     **{

@@ -17,11 +17,14 @@ from extender.wire.pod_requests import effective_requests, host_ports
 from extender.wire.quantity import parse_quantity, whole_amount
 from extender.wire.roles import rank_of, role_of
 
+_BOUND_TO_NODES = frozenset({("apps/v1", "DaemonSet"), ("v1", "Node")})
+"""What makes pods for a node of their own; a static pod's mirror is the Node's."""
+
 
 def pod_of(pod: core_v1.Pod) -> Pod:
     """Return the pod as scheduling sees it; raises BadQuantity."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    created = meta.creation_timestamp
+    created, started = meta.creation_timestamp, status.start_time
     claim = gang_of(pod)
     return Pod(
         uid=meta.uid,
@@ -33,6 +36,9 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         nominated_node=intern(status.nominated_node_name),
         scheduler_name=intern(spec.scheduler_name),
         priority=spec.priority or 0,
+        preempts=spec.preemption_policy != "Never",
+        started_at=started.timestamp() if started else None,
+        stays_with_node=_stays_with_node(meta),
         running=status.phase == "Running",
         succeeded=status.phase == "Succeeded",
         finished=status.phase in ("Succeeded", "Failed"),
@@ -68,6 +74,12 @@ def _is_turned_away(status: core_v1.PodStatus) -> bool:
         if condition.type == "PodScheduled":
             return condition.status == "False" and condition.reason != "SchedulingGated"
     return False
+
+
+def _stays_with_node(meta: core_v1.ObjectMeta) -> bool:
+    """Whether killing it frees no room for long: its controller makes it anew on the same node."""
+    owners = {(owner.api_version, owner.kind) for owner in meta.owner_references or () if owner.controller}
+    return not owners.isdisjoint(_BOUND_TO_NODES)
 
 
 def _shape_of(pod: core_v1.Pod) -> PodShape:

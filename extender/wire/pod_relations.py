@@ -1,11 +1,11 @@
 """What a pod asks of the pods around it: required affinity, required anti-affinity and hard spread constraints.
 
-Mirrors GetAffinityTerms of kube-scheduler's framework, LabelSelectorAsSelector of apimachinery, and
-filterTopologySpreadConstraints of PodTopologySpread.
+Mirrors GetAffinityTerms of kube-scheduler's framework and filterTopologySpreadConstraints of PodTopologySpread.
 """
 
-from extender.model.pod import AffinityTerm, LabelSelector, Relations, Requirement, SpreadConstraint
+from extender.model.pod import AffinityTerm, Relations, Requirement, SpreadConstraint
 from extender.wire import core_v1
+from extender.wire.label_selector import selector_of
 
 
 def relations_of(pod: core_v1.Pod) -> Relations | None:
@@ -34,11 +34,13 @@ def _term(term: core_v1.PodAffinityTerm, own_namespace: str) -> AffinityTerm:
     named = tuple(sorted(term.namespaces or ()))
     if not named and term.namespace_selector is None:
         named = (own_namespace,)
-    return AffinityTerm(term.topology_key, _selector(term.label_selector), named, _selector(term.namespace_selector))
+    return AffinityTerm(
+        term.topology_key, selector_of(term.label_selector), named, selector_of(term.namespace_selector)
+    )
 
 
 def _constraint(constraint: core_v1.TopologySpreadConstraint, labels: dict[str, str]) -> SpreadConstraint:
-    selector = _selector(constraint.label_selector)
+    selector = selector_of(constraint.label_selector)
     if selector is not None:
         alike = [Requirement(key, "In", (labels[key],)) for key in constraint.match_label_keys or () if key in labels]
         selector = tuple(dict.fromkeys([*selector, *alike]))  # the API server may have merged them already
@@ -50,10 +52,3 @@ def _constraint(constraint: core_v1.TopologySpreadConstraint, labels: dict[str, 
         honors_affinity=constraint.node_affinity_policy != "Ignore",
         honors_taints=constraint.node_taints_policy == "Honor",
     )
-
-
-def _selector(selector: core_v1.LabelSelector | None) -> LabelSelector:
-    if selector is None:
-        return None
-    exact = [Requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items())]
-    return (*exact, *(selector.match_expressions or ()))

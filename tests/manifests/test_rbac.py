@@ -56,6 +56,8 @@ def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_n
         ("", "pods", "", "watch"),
         ("", "pods/binding", "", "create"),
         ("", "pods/status", "", "patch"),
+        ("policy", "poddisruptionbudgets", "", "list"),
+        ("policy", "poddisruptionbudgets", "", "watch"),
         ("scheduling.sigs.k8s.io", "podgroups", "", "patch"),
         ("scheduling.sigs.k8s.io", "podgroups/status", "", "patch"),
         ("scheduling.x-k8s.io", "podgroups/status", "", "patch"),

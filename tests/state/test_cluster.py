@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec import structs
 
 from extender.model.claim import GangKey
+from extender.model.disruption_budget import DisruptionBudget
 from extender.model.namespace import Namespace
 from extender.model.pod import AffinityTerm, Pod, Relations, Requirement
 from extender.model.pod_group import KOORDINATOR, PodGroup
@@ -144,6 +145,18 @@ def test_labels_of_a_running_pod_that_change_are_seen_by_selectors() -> None:
     rig.create(pod)
     rig.create(structs.replace(pod, labels={"app": "web"}))
     assert [other.tags.labels for other in rig.cluster.snapshot().rooms["n1"].pods] == [{"app": "web"}]
+
+
+def test_budgets_come_change_and_go() -> None:
+    rig = Rig()
+    kept, gone = DisruptionBudget("team", "kept"), DisruptionBudget("team", "gone")
+    rig.cluster.replace_budgets([kept, gone])
+    rig.cluster.remove_budget(gone.key)
+    changed = structs.replace(kept, disruptions_allowed=1)
+    rig.cluster.upsert_budget(changed)
+    assert rig.cluster.budgets == {"team/kept": changed}
+    rig.cluster.replace_budgets([])
+    assert rig.cluster.budgets == {}
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -88,6 +88,27 @@ def test_where_a_pod_stands_with_the_scheduler() -> None:
     assert (read.priority, read.scheduler_name, read.nominated_node) == (7, "other", "n2")
 
 
+def test_what_decides_who_may_be_killed_for_whom_is_read() -> None:
+    read = pod(spec={"preemptionPolicy": "Never"}, status={"startTime": "2026-01-02T03:04:05Z"})
+    assert (read.preempts, read.started_at) == (False, 1767323045.0)
+    fresh = pod(spec={"preemptionPolicy": "PreemptLowerPriority"})
+    assert (fresh.preempts, fresh.started_at) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("owner", "stays"),
+    [
+        ({"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}, True),
+        ({"apiVersion": "v1", "kind": "Node", "controller": True}, True),
+        ({"apiVersion": "apps/v1", "kind": "DaemonSet"}, False),
+        ({"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True}, False),
+        ({"apiVersion": "apps.kruise.io/v1", "kind": "DaemonSet", "controller": True}, False),
+    ],
+)
+def test_pods_of_daemon_sets_and_static_pods_stay_with_their_node(owner: dict[str, Any], *, stays: bool) -> None:
+    assert pod(metadata={"ownerReferences": [{"name": "o", **owner}]}).stays_with_node == stays
+
+
 def test_what_decides_on_the_node_is_read() -> None:
     expression = {"key": "zone", "operator": "In", "values": ["a", "b"]}
     name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
