@@ -73,7 +73,8 @@ class App:
         self._config = config
         self._metrics = Metrics(version("gang-extender"))
         self._cluster = Cluster(config.scheduler_names, derive_gangs=config.gangs.from_jobs)
-        deadlines = Deadlines(config.gangs.gathering_seconds, config.gangs.binding_seconds)
+        gangs = config.gangs
+        deadlines = Deadlines(gangs.gathering_seconds, gangs.binding_seconds, gangs.patience_seconds)
         self._planner = Planner(self._cluster, deadlines)
         self._barrier = Barrier(self._cluster, self._metrics)
         self._watches: list[Reflector[Any]] = [

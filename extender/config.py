@@ -57,6 +57,11 @@ class GangConfig(_Section):
     """How long room waits for members that exist to come to bind. kube-scheduler's longest back-off is 10 s, so that a
     member which just missed its turn comes at least five times. Keep it 20 s below the bind entry's httpTimeout."""
 
+    patience_seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
+    """How long a gang that fits the cluster, but not now, waits before room is kept for it as other pods end. Below it,
+    what gets free is used at once by whoever fits; above it, a gang that needs many devices starts although smaller
+    pods keep coming. Longer than any start of a job takes; raise it where idle devices cost more than late gangs."""
+
     @model_validator(mode="after")
     def _gather_before_binding_ends(self) -> Self:
         """Members that came early are held at bind meanwhile, which binding_seconds limits."""

@@ -63,9 +63,10 @@ class Cycle:
     def step(self, now_s: float, *, may_plan: bool = True) -> None:
         """Run one cycle at the given time of the event loop's clock."""
         # 1. Give back room that nobody came for, and plan every gang that may fit now.
-        announcements = self._planner.expire(now_s)
+        self._planner.expire(now_s)
         if may_plan:
             self._planner.plan_gangs(now_s)
+        announcements = self._planner.take_news()
 
         # 2. Let the bind calls of complete gangs go on, and refuse those of gangs that lost their room.
         touched = self._cluster.changes.take_touched() | self._complaints.overdue(now_s) | self._notices.overdue(now_s)

@@ -4,7 +4,7 @@
 would write is kept in lists.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
@@ -22,10 +22,12 @@ from extender.state.planning import Deadlines, Planner
 from extender.state.reservations import Slot
 from extender.verbs.barrier import Barrier
 from extender.verbs.filter import Filter, FilterAnswer
-from extender.wire.extender_v1 import ExtenderArgs
+from extender.verbs.preempt import Preempt
+from extender.wire.extender_v1 import ExtenderArgs, PreemptionArgs, Victims
 
 GATHERING_S = 30.0
 BINDING_S = 60.0
+PATIENCE_S = 30.0
 
 
 class Rig:
@@ -34,7 +36,7 @@ class Rig:
     def __init__(self, *nodes: Node) -> None:
         self.now_s = 1000.0
         self.cluster = Cluster(["gang-scheduler"])
-        self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S))
+        self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S, PATIENCE_S))
         self.filter = Filter(self.cluster, self.planner)
         self.barrier = Barrier(self.cluster, Metrics("test"))
         self.nominations: list[Nomination] = []
@@ -73,6 +75,17 @@ class Rig:
         assert not answer.accepted
         (text,) = set(answer.rejected.values())
         return text
+
+    def preempt(self, pod: Pod, offered: Mapping[str, Iterable[Pod]] | None = None) -> dict[str, set[str]]:
+        """kube-scheduler asks whom it may kill for the pod; return the names of those granted, by node."""
+        victims = {node: Victims(tuple(each.uid for each in pods)) for node, pods in (offered or {}).items()}
+        granted = Preempt(self.cluster, self.planner).answer(PreemptionArgs(pod, victims), self.now_s)
+        return {node: {self.cluster.pods[uid].name for uid in killed.uids} for node, killed in granted.items()}
+
+    def terminate(self, *pods: Pod) -> None:
+        """Pods are being deleted, and still stand on their nodes."""
+        for pod in pods:
+            self.cluster.upsert_pod(structs.replace(self.cluster.pods[pod.uid], terminating=True))
 
     def bind(self, pod: Pod, node: str | None) -> Pod:
         """Show the pod bound, as the watch would."""

@@ -7,20 +7,26 @@ itself, so that roles, minimums and affinity count as they do in any plan. The n
 questions. Upstream counterpart: the reprieve of kube-scheduler's default preemption, for one pod on one node.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, structs
 
-from extender.decide.fit import fit_room
+from extender.decide.fit import fit_room, fit_static
+from extender.decide.packing import weight
 from extender.decide.trial import Trial
 from extender.model.node import NodeRoom
-from extender.model.pod import Occupant, Pod, PodShape
+from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement
 
 Fits: TypeAlias = Callable[[Snapshot], Sequence[Placement] | None]
 """Where the members go on a snapshot; None where not enough of them find room."""
+
+QUESTIONS = 64
+"""So many pods the whole plan is asked about one by one: on the largest clusters a plan takes some milliseconds, and
+kube-scheduler waits. More pods than these go for gangs that fill whole nodes, where none of them could stay."""
 
 
 class Candidate(Struct, frozen=True):
@@ -37,10 +43,12 @@ class Clearance(Struct, frozen=True):
     leaving: tuple[Pod, ...] = ()
 
 
-def clear_room(fits: Fits, snapshot: Snapshot, candidates: Sequence[Candidate], shape: PodShape) -> Clearance | None:
+def clear_room(
+    fits: Fits, snapshot: Snapshot, candidates: Sequence[Candidate], shapes: Sequence[PodShape]
+) -> Clearance | None:
     """Return as few and as cheap pods as possible without which the members fit; None where they never do.
 
-    `shape` is what most members look like, by which nodes are compared.
+    `shapes` are those of the members, one for each.
     """
     if fits(_without(candidates, snapshot)) is None:
         return None
@@ -61,7 +69,8 @@ def clear_room(fits: Fits, snapshot: Snapshot, candidates: Sequence[Candidate], 
 
     # 2. Which nodes must be cleared of the others?
     cleared = {name: _without(here, snapshot).rooms[name] for name, here in by_node.items()}
-    nodes = sorted(by_node, key=lambda name: _price_of_node(by_node[name], snapshot.rooms[name], shape))
+    need = _find_need(shapes, snapshot)
+    nodes = sorted(by_node, key=lambda name: _price_of_node(by_node[name], snapshot.rooms[name], need))
 
     def suffices(names: frozenset[str]) -> bool:
         rooms = {**snapshot.rooms, **{name: cleared[name] for name in names}}
@@ -87,7 +96,7 @@ def split_by_member(clearance: Clearance, snapshot: Snapshot) -> list[tuple[Plac
         while here and (placement is last_on[placement.node] or fit_room(placement.shape, trial.room(placement.node))):
             mine.append(here.pop())
             trial.evict(mine[-1].occupant, placement.node)
-        trial.place(Occupant(placement.shape, placement.tags), placement.node)
+        trial.place(placement.occupant, placement.node)
         parts.append((placement, tuple(mine)))
     return parts
 
@@ -99,23 +108,48 @@ def _without(candidates: Iterable[Candidate], snapshot: Snapshot) -> Snapshot:
     return trial.as_snapshot()
 
 
+class _Need(Struct, frozen=True):
+    """How many more of the most frequent shape must find room."""
+
+    shape: PodShape
+    count: int
+
+
+def _find_need(shapes: Sequence[PodShape], snapshot: Snapshot) -> _Need:
+    shape, count = Counter(shapes).most_common(1)[0]
+    trial = Trial(snapshot)
+    free = sum(trial.capacity(shape, name) for name, room in snapshot.rooms.items() if not fit_static(shape, room.node))
+    return _Need(shape, max(1, count - free))
+
+
 def _price_of_node(
-    candidates: Sequence[Candidate], room: NodeRoom, shape: PodShape
-) -> tuple[bool, tuple[int, ...], float, str]:
-    """Compare nodes by the dearest pod that must go there, then by how many go for each member that finds room."""
+    candidates: Sequence[Candidate], room: NodeRoom, need: _Need
+) -> tuple[bool, tuple[int, ...], float, int, str]:
+    """Compare nodes by the dearest pod that must go, then how many go for each member that finds room, then their size.
+
+    What sorts first is cheaper; last come nodes on which nobody's going helps.
+    """
     name = room.node.name
-    trial = Trial(_without(candidates, Snapshot(0, {name: room})))
-    before, after = Trial(Snapshot(0, {name: room})).capacity(shape, name), trial.capacity(shape, name)
-    if before == after:
-        return (True, (), 0.0, name)
+    here = Snapshot(0, {name: room})
+    trial = Trial(_without(candidates, here))
+    before = Trial(here).capacity(need.shape, name)
+    target = min(trial.capacity(need.shape, name), before + need.count)
+    if before >= target:
+        return (True, (), 0.0, 0, name)
     must_go = []
-    for each in sorted(candidates, key=lambda each: each.price, reverse=True):
+    for each in _dearest_first(candidates):
         mark = trial.mark()
         trial.place(each.pod.occupant, name)
-        if trial.capacity(shape, name) < after:
+        if trial.capacity(need.shape, name) < target:
             trial.undo(mark)
-            must_go.append(each.price)
-    return (False, max(must_go), len(must_go) / (after - before), name)
+            must_go.append(each)
+    size = sum(weight(each.pod.shape) for each in must_go)
+    return (False, max(each.price for each in must_go), len(must_go) / (target - before), size, name)
+
+
+def _dearest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Order them by price; of those that cost the same the small ones come first, so that few stay to go."""
+    return sorted(candidates, key=lambda each: ([-part for part in each.price], weight(each.pod.shape)))
 
 
 def _fewest(suffices: Callable[[frozenset[str]], bool], given: frozenset[str], options: Sequence[str]) -> list[str]:
@@ -132,22 +166,31 @@ def _fewest(suffices: Callable[[frozenset[str]], bool], given: frozenset[str], o
 
 def _reprieve(fits: Fits, snapshot: Snapshot, candidates: Sequence[Candidate]) -> Clearance | None:
     """Let those pods stay, the dearest first, beside which the members still fit."""
-    empty = _without(candidates, snapshot)
-    placements = fits(empty)
+    placements = fits(_without(candidates, snapshot))
     if placements is None:  # for members of several shapes the planner may miss with more room what it found with less
         return None
-    trial = Trial(empty)
-    for placement in placements:
-        trial.place(Occupant(placement.shape, placement.tags), placement.node)
-    shapes = {placement.shape for placement in placements} | {each.pod.shape for each in candidates}
-    related = bool(empty.repelling) or any(shape.relations is not None for shape in shapes)
-    leaving = sorted(candidates, key=lambda each: each.price, reverse=True)
-    for each in tuple(leaving):
+    leaving = _without_room(candidates, placements, snapshot)
+    for each in leaving[:QUESTIONS]:
         rest = [other for other in leaving if other is not each]
-        if related:
-            again = fits(_without(rest, snapshot))
-            leaving, placements = (leaving, placements) if again is None else (rest, again)
-        elif not fit_room(each.pod.shape, trial.room(each.pod.node_name)):
-            trial.place(each.pod.occupant, each.pod.node_name)
-            leaving = rest
+        again = fits(_without(rest, snapshot))
+        if again is not None:
+            leaving, placements = rest, again
     return Clearance(tuple(placements), tuple(each.pod for each in leaving))
+
+
+def _without_room(
+    candidates: Sequence[Candidate], placements: Sequence[Placement], snapshot: Snapshot
+) -> list[Candidate]:
+    """Return those for which there is no room beside the members where these are now, the dearest first."""
+    leaving = _dearest_first(candidates)
+    trial = Trial(_without(candidates, snapshot))
+    shapes = {placement.shape for placement in placements} | {each.pod.shape for each in candidates}
+    if snapshot.repelling or any(shape.relations is not None for shape in shapes):
+        return leaving  # room is not all that counts
+    for placement in placements:
+        trial.place(placement.occupant, placement.node)
+    for each in tuple(leaving):
+        if not fit_room(each.pod.shape, trial.room(each.pod.node_name)):
+            trial.place(each.pod.occupant, each.pod.node_name)
+            leaving.remove(each)
+    return leaving

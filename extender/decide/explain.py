@@ -33,6 +33,7 @@ from extender.model.verdict import (
     PodAffinityUnmet,
     PodAntiAffinityViolated,
     PortsTaken,
+    Preempting,
     Reason,
     Refused,
     Relation,
@@ -42,6 +43,9 @@ from extender.model.verdict import (
     UntoleratedTaint,
     WaitsForGang,
 )
+
+ROOM_IS_KEPT = "the room on this node is kept for a gang"
+"""Why a pod that waits for nobody may not use what is free; which gang is not said, since that changes often."""
 
 NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
 
@@ -111,6 +115,8 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
             return ""
         case WaitsForGang(other):
             return f'Gang "{gang.key}" has room, but waits for gang "{other}", which it is bound together with'
+        case Preempting():
+            return f'Gang "{gang.key}" waits until the pods of lower priority are gone that are preempted for it'
         case Gathering(least, role) if role:
             return f'Gang "{gang.key}" waits for its members: fewer than the minimum {least} of role "{role}" exist'
         case Gathering(min_available):
@@ -151,11 +157,6 @@ def explain_undeclared(key: GangKey, undeclared: Undeclared) -> str:
 def explain_replaced(key: GangKey) -> str:
     """Say why a member does not count that has a successor."""
     return f'Gang "{key}": a younger member of the same rank takes the place of this one'
-
-
-def explain_reserved(key: GangKey) -> str:
-    """Say that free room on a node is kept for other gangs."""
-    return f'Gang "{key}": the room on this node is reserved for another gang'
 
 
 def explain_planned_elsewhere(key: GangKey) -> str:
@@ -205,6 +206,16 @@ def announce_gave_up_room(gang: Gang, waited_s: float) -> Announcement:
         f"{gang.min_available} members exist. It is planned again when another member is created."
     )
     return Announcement(gang.oldest, "Warning", "GangMembersMissing", "Reserving", note)
+
+
+def announce_too_large(gang: Gang, why: NoRoom) -> Announcement:
+    """Make the Event for a gang that cannot run on this cluster, whoever ends."""
+    note = (
+        f'Gang "{gang.key}" is larger than the cluster: even with nothing else on the nodes, there is no room for all '
+        f"of its min-available {gang.min_available} members together ({tally(why.reasons.values())}). It waits for "
+        "nodes to join; no room is kept for it meanwhile, and nobody is preempted for it."
+    )
+    return Announcement(gang.oldest, "Warning", "GangTooLarge", "Planning", note)
 
 
 def announce_disagreement(gang: Gang, other: Pod) -> Announcement:

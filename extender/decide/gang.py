@@ -22,11 +22,13 @@ def admit_gang(
     kept: Sequence[Placement] = (),
     avoid: Collection[tuple[str, PodShape]] = (),
     plan_absent: bool = True,
+    only_needed: bool = False,
 ) -> Admission:
     """Decide whether the members without room can have it, as many as are needed together.
 
     `kept` is room that members hold already, counted in the snapshot; `avoid` are nodes that kube-scheduler refused
-    for a shape; without `plan_absent` a gang of fewer than min-available members is not planned at all.
+    for a shape; without `plan_absent` a gang of fewer than min-available members is not planned at all; `only_needed`
+    leaves those out that would find room beyond what is needed.
     """
     # 1. Who needs room?
     holders = {placement.uid for placement in kept}
@@ -59,7 +61,7 @@ def admit_gang(
     )
     if len(then.placements) < required:
         return _no_room(then, snapshot, avoid)
-    return Placed(first.placements + then.placements)
+    return Placed(first.placements + then.placements[: required if only_needed else None])
 
 
 def _role_minimums(
@@ -86,12 +88,10 @@ def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:
 def expect_absent(gang: Gang) -> Member | None:
     """Return what a member that does not exist yet will look like, or None where that cannot be told.
 
-    At least one member must be waiting.
-
     Replicas of one role are made from one template, so the youngest member shows it, unless it is one of a kind (a
     parameter server, a master). A wrong guess is mended when the real member comes; nothing is bound before.
     """
-    youngest = gang.waiting[-1]
+    youngest = (gang.waiting or gang.bound)[-1]
     if youngest.role in LEADER_ROLES:
         return None
     return Member(youngest.shape, youngest.role, tags=youngest.tags)

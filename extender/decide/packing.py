@@ -100,7 +100,7 @@ def pack_gang(
             return packing
     trial.undo(0)
     for placement in first.placements:
-        trial.place(Occupant(placement.shape, placement.tags), placement.node)
+        trial.place(placement.occupant, placement.node)
     return first
 
 
@@ -108,7 +108,7 @@ def _other_orders(
     members: Sequence[Member], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]
 ) -> Iterator[list[_Class]]:
     """Yield the hardest first, and then everybody confined to one domain of required affinity."""
-    yield sorted(_classes(members, snapshot, avoid), key=lambda c: (len(c.nodes), -_weight(c.shape)))
+    yield sorted(_classes(members, snapshot, avoid), key=lambda c: (len(c.nodes), -weight(c.shape)))
     for domain in affinity_domains([member.occupant for member in members], snapshot):
         yield _classes(members, snapshot, avoid, domain)
 
@@ -135,7 +135,7 @@ def _seat(one: _Class, node: str, count: int) -> list[Placement]:
     return [Placement(node, m.shape, m.role, m.uid, m.tags) for m in seated]
 
 
-def _weight(shape: PodShape) -> int:
+def weight(shape: PodShape) -> int:
     """Rank shapes by what is scarce first: devices, then everything else."""
     devices = sum(amount for name, amount in shape.requests if "/" in name)
     return devices << 64 | sum(amount for name, amount in shape.requests if "/" not in name)

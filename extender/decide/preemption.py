@@ -1,47 +1,50 @@
-"""May these pods be killed for a member of a gang?
+"""Who may be killed, and for whom?
 
-kube-scheduler preempts for one pod at a time, without having asked whether its gang could run then; for a gang that
-could not, innocent pods would die for nothing. So a member may preempt only where these victims alone make its whole
-gang fit. (A gang that needs victims on several nodes is refused: one call shows the victims of one node each.)
+kube-scheduler preempts for one pod at a time, without having asked whether its gang could run then: for a gang that
+could not, innocent pods would die for nothing. So the victims of a gang are chosen for all its members at once, with
+the prices that stand here, and nobody dies before a set is known that makes it whole. What kube-scheduler prefers holds
+here, too: not to break a PodDisruptionBudget, then low priorities, then few victims; and a running gang is spared where
+others do, since the rest of it would be of no use.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from msgspec import structs
-
-from extender.decide.gang import admit_gang
-from extender.decide.trial import Trial
+from extender.decide.budgets import violating
+from extender.decide.clearing import Candidate
+from extender.model.disruption_budget import DisruptionBudget
 from extender.model.gang import Gang
 from extender.model.pod import Pod
-from extender.model.snapshot import Snapshot
-from extender.model.verdict import Placed, Placement
+
+IsVital = Callable[[Pod], bool]
+"""Whether the pod's gang runs, and would not without it."""
 
 
-def worthwhile_node(
-    gang: Gang,
-    victims: Mapping[str, Sequence[Pod]],
-    snapshot: Snapshot,
-    *,
-    kept: Sequence[Placement] = (),
-) -> str | None:
-    """Return the first candidate node, the fewest victims first, whose victims' room makes the whole gang fit.
-
-    None, too, when it fits without anybody's death; `kept` is room that members hold already.
-    """
-    if isinstance(admit_gang(gang, snapshot, kept=kept, plan_absent=False), Placed):
-        return None
-    for node in sorted(victims, key=lambda name: (len(victims[name]), name)):
-        after = _without(victims[node], snapshot)
-        if isinstance(admit_gang(gang, after, kept=kept, plan_absent=False), Placed):
-            return node
-    return None
+def victims_for(
+    members: Sequence[Pod], pods: Iterable[Pod], budgets: Iterable[DisruptionBudget], is_vital: IsVital
+) -> list[Candidate]:
+    """Return whom these members may have killed: whoever has a lower priority than all of them, if all may preempt."""
+    if not all(member.preempts for member in members):
+        return []
+    lowest = min(member.priority for member in members)
+    lower = sorted(
+        (pod for pod in pods if pod.priority < lowest), key=lambda pod: (pod.priority, -(pod.started_at or 0))
+    )
+    protected = violating(lower, budgets)
+    return [Candidate((pod.uid in protected, pod.priority, is_vital(pod)), pod) for pod in lower]
 
 
-def _without(victims: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
-    trial = Trial(snapshot)
-    rooms = dict(snapshot.rooms)
-    for pod in victims:
-        if pod.occupies_node and pod.node_name in rooms:
-            trial.evict(pod.occupant, pod.node_name)
-            rooms[pod.node_name] = trial.room(pod.node_name)
-    return structs.replace(snapshot, rooms=rooms)
+def leavers(pods: Iterable[Pod], is_vital: IsVital) -> list[Candidate]:
+    """Return whose end a gang may wait for: anybody's, rather not another gang's."""
+    return [Candidate((is_vital(pod),), pod) for pod in pods]
+
+
+def sparing_nodes(victims: Mapping[str, Sequence[Pod]], gang_of: Callable[[Pod], Gang | None]) -> list[str]:
+    """Return the nodes on which these victims' deaths break no running gang; all of them where each breaks one."""
+    sparing = [node for node, pods in victims.items() if not _breaks_a_gang(pods, gang_of)]
+    return sparing or list(victims)
+
+
+def _breaks_a_gang(pods: Sequence[Pod], gang_of: Callable[[Pod], Gang | None]) -> bool:
+    lost = {pod.uid for pod in pods}
+    gangs = [gang for pod in pods if (gang := gang_of(pod)) is not None]
+    return any(gang.breaks_without(lost) for gang in gangs)

@@ -1,10 +1,12 @@
 """A gang: pods of which at least min-available hold room together, or none does."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import structs
 
 from extender.model.declaration import Declaration
-from extender.model.pod import Pod
+from extender.model.pod import Pod, PodUid, Seniority
 
 
 class Gang(Declaration, frozen=True):
@@ -55,6 +57,11 @@ class Gang(Declaration, frozen=True):
         """
         return self.is_enough() or (self.ran and self.match_policy == "once-satisfied")
 
+    def breaks_without(self, lost: Collection[PodUid]) -> bool:
+        """Whether it has what it needs to run, and would not without these members."""
+        rest = tuple(pod for pod in self.bound if pod.uid not in lost)
+        return len(rest) < len(self.bound) and self.is_enough() and not structs.replace(self, bound=rest).is_enough()
+
     @property
     def stranded(self) -> bool:
         """Whether some members are bound, but too few to be of use."""
@@ -64,6 +71,11 @@ class Gang(Declaration, frozen=True):
     def priority(self) -> int:
         """The highest of its members' priorities."""
         return max(pod.priority for pod in (*self.waiting, *self.bound))
+
+    @property
+    def seniority(self) -> Seniority:
+        """Where it stands among those that want room."""
+        return (not self.stranded, -self.priority, self.oldest.created_at)
 
     @property
     def oldest(self) -> Pod:

@@ -9,6 +9,10 @@ from extender.model.claim import BadGangClaim, GangClaim
 
 PodUid: TypeAlias = str
 
+Seniority: TypeAlias = tuple[bool, int, float]
+"""Who comes before whom where room is short: what sorts first. Stranded gangs come first, then what has the higher
+priority, then what is older."""
+
 
 class Toleration(Struct, frozen=True, gc=False):
     """One of `spec.tolerations`; empty strings where the field is absent."""
@@ -170,6 +174,11 @@ class Pod(Struct, frozen=True, gc=False):
     def occupant(self) -> Occupant:
         """What it is to its node and neighbours."""
         return Occupant(self.shape, self.tags, self.terminating)
+
+    @property
+    def seniority(self) -> Seniority:
+        """Where it stands among those that want room."""
+        return (True, -self.priority, self.created_at)
 
     @property
     def occupies_node(self) -> bool:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from extender.model.claim import GangKey
 from extender.model.node import Taint
-from extender.model.pod import PodShape, PodUid, Tags
+from extender.model.pod import Occupant, PodShape, PodUid, Tags
 
 
 class Cordoned(Struct, frozen=True, gc=False):
@@ -75,6 +75,11 @@ class Placement(Struct, frozen=True, gc=False):
     uid: PodUid = ""
     tags: Tags = Tags()
 
+    @property
+    def occupant(self) -> Occupant:
+        """What it is to its node and its neighbours."""
+        return Occupant(self.shape, self.tags)
+
 
 class Placed(Struct, frozen=True, gc=False):
     """The gang fits: a placement for each member that needed one."""
@@ -109,4 +114,8 @@ class WaitsForGang(Struct, frozen=True, gc=False):
     other: GangKey
 
 
-Admission: TypeAlias = Placed | Gathering | NoRoom | WaitsForGang
+class Preempting(Struct, frozen=True, gc=False):
+    """The gang fits as soon as pods of lower priority are gone that are killed for it."""
+
+
+Admission: TypeAlias = Placed | Gathering | NoRoom | WaitsForGang | Preempting

@@ -21,10 +21,11 @@ from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
-from extender.model.pod import Occupant, Pod, PodUid
+from extender.model.pod import Occupant, Pod, PodUid, Seniority
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
 from extender.state.changes import Changes
+from extender.state.earmarks import Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
 from extender.state.reservations import Reservations, Slot, Stage
@@ -46,17 +47,38 @@ class Cluster:
         """By their key. No gang is planned anew for them: they choose among victims, and never forbid one."""
         self._ledger = Ledger()
         self.reservations = Reservations(self._ledger, self.changes)
+        self.earmarks = Earmarks()
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
         self._seeking: set[PodUid] = set()
         """Unbound members that ask something of other pods: a pod more may let them in."""
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._snapshot = Snapshot(0, {})
+        self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
 
     def snapshot(self) -> Snapshot:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
             self._snapshot = Snapshot(self._ledger.generation, dict(self._ledger.rooms), self._namespaces)
         return self._snapshot
+
+    def snapshot_for(self, seniority: Seniority, key: GangKey | None = None) -> Snapshot:
+        """Return the nodes as a pod, or the gang `key`, may use them: without what is kept for those before it."""
+        earmarks = self.earmarks.before(seniority, key)
+        if not earmarks:
+            return self.snapshot()
+        wanted = (self._ledger.generation, self.earmarks.generation, *(min(each.keys) for each in earmarks))
+        if self._reduced[0] != wanted:
+            trial = Trial(self.snapshot())
+            for placement in [placement for each in earmarks for placement in each.placements]:
+                if placement.node in self._ledger.rooms:
+                    trial.place(placement.occupant, placement.node)
+            self._reduced = wanted, trial.as_snapshot()
+        return self._reduced[1]
+
+    @property
+    def nodes_generation(self) -> int:
+        """Grows with each change of a node itself, whoever is on it."""
+        return self._ledger.nodes_generation
 
     def waits_for_siblings(self, pod: Pod, slot: Slot) -> bool:
         """Whether kube-scheduler cannot agree to the pod's planned node before it has placed other members.

@@ -12,6 +12,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.generation = 0
+        self.nodes_generation = 0
         self.rooms: dict[str, NodeRoom] = {}
         self._charged: dict[str, NodeRoom] = {}
 
@@ -20,6 +21,7 @@ class Ledger:
         known = self.rooms.get(node.name)
         if known is not None and known.node == node:
             return False
+        self.nodes_generation += 1
         charged = self._charged.get(node.name)
         self._set(charged.on(node) if charged else NodeRoom(node))
         return True
@@ -27,6 +29,7 @@ class Ledger:
     def drop_node(self, name: str) -> None:
         """Forget a node; what is charged to it stays charged."""
         self.generation += 1
+        self.nodes_generation += 1
         self.rooms.pop(name, None)
 
     def charge(self, node_name: str, pod: Occupant) -> None:

@@ -4,6 +4,7 @@ Plans every gang that a change may have helped, and holds room for those that fi
 All of it is a function of the state and the time; nothing is written to the API server here.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,12 +13,15 @@ from msgspec import Struct, structs
 
 from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
+from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
-from extender.model.verdict import Admission, NoRoom, Placed, WaitsForGang
+from extender.model.snapshot import Snapshot
+from extender.model.verdict import Admission, NoRoom, Placed, Preempting, WaitsForGang
 from extender.state.cluster import Cluster, key_of
+from extender.state.patience import Patience
 from extender.state.reservations import Reservation, Slot, Stage
 from extender.state.standings import Standing, Standings
 
@@ -27,14 +31,15 @@ there, a volume attached) is settled within a few seconds; its longest back-off 
 
 
 class Deadlines(Struct, frozen=True):
-    """How long room is held, in seconds: for members that do not exist yet, and for members on their way to bind."""
+    """How long room is held for members that do not exist yet, and for members on their way to bind, in seconds.
+
+    A gang's own waiting-time may be shorter. `patience_s` is how long a gang waits before room is kept for it as others
+    end.
+    """
 
     gathering_s: float
     binding_s: float
-
-    def end_s(self, slot: Slot) -> float:
-        """Return when the slot's time is over, on the event loop's clock."""
-        return slot.since_s + (self.binding_s if slot.holder else self.gathering_s)
+    patience_s: float
 
 
 @dataclass(slots=True)
@@ -55,10 +60,12 @@ class Planner:
         self.standings = Standings()
         self._cluster = cluster
         self._deadlines = deadlines
+        self._patience = Patience(cluster, deadlines.patience_s, self._admit_needed)
         self._pasts: dict[GangKey, _Past] = {}
+        self._news: list[Announcement] = []
 
     def plan_gangs(self, now_s: float) -> None:
-        """Plan each gang that may fit since the last call: stranded ones first, then the oldest."""
+        """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
         changes = self._cluster.changes
         keys = changes.take_to_plan()
         if changes.room_freed:
@@ -79,27 +86,42 @@ class Planner:
             self._cluster.changes.free_room()
             self.plan_gangs(now_s)
 
-    def expire(self, now_s: float) -> list[Announcement]:
-        """Give back room whose time is over; return what is to be said about it."""
-        announcements = []
+    def expire(self, now_s: float) -> None:
+        """Give back room whose time is over, and see to those whose time has come."""
         for reservation in self._cluster.reservations:
-            over = [slot for slot in _limited(reservation) if self._deadlines.end_s(slot) <= now_s]
+            over = [slot for slot in _limited(reservation) if self._end_s(reservation.key, slot) <= now_s]
             if over:
-                announcements += self._end_turn(reservation.key, over, now_s)
+                self._end_turn(reservation.key, over, now_s)
+        for key in self._patience.expire(now_s):
+            self._past(key).turn_lost_s = now_s
         for key, past in self._pasts.items():
             lasting = {what: until for what, until in past.refused_until_s.items() if until > now_s}
             if len(lasting) < len(past.refused_until_s):
                 past.refused_until_s = lasting
                 self._cluster.changes.plan(key)
-        return announcements
+
+    def take_news(self) -> list[Announcement]:
+        """Return what is to be announced since the last call."""
+        taken, self._news = self._news, []
+        return taken + self._patience.take_news()
 
     def next_deadline_s(self) -> float | None:
         """Return when `expire` has something to do next, if ever."""
-        times = [self._deadlines.end_s(slot) for held in self._cluster.reservations for slot in _limited(held)]
+        times = [self._end_s(held.key, slot) for held in self._cluster.reservations for slot in _limited(held)]
         times += [until for past in self._pasts.values() for until in past.refused_until_s.values()]
-        return min(times, default=None)
+        next_s = min(times, default=math.inf)
+        next_s = min(next_s, self._patience.next_deadline_s())
+        return None if next_s == math.inf else next_s
 
-    def _end_turn(self, key: GangKey, over: list[Slot], now_s: float) -> list[Announcement]:
+    def _end_s(self, key: GangKey, slot: Slot) -> float:
+        """Return when the slot's time is over, on the event loop's clock."""
+        gang = self._cluster.gangs.get(key)
+        limit_s = self._deadlines.binding_s if slot.holder else self._deadlines.gathering_s
+        if gang is not None:
+            limit_s = gang.waiting_s if gang.stranded and not slot.holder else min(limit_s, gang.waiting_s)
+        return slot.since_s + limit_s
+
+    def _end_turn(self, key: GangKey, over: list[Slot], now_s: float) -> None:
         """Take back the room of a gang that is not whole in time; of one that runs, only what is over."""
         gang = self._cluster.gangs.get(key)
         if gang is not None and gang.satisfied:
@@ -108,35 +130,49 @@ class Planner:
             self._cluster.reservations.end_up_to(key, Stage.HELD)
         self._cluster.changes.free_room()
         self._past(key).turn_lost_s = now_s
-        if gang is None or all(slot.holder for slot in over):
-            return []
-        self._past(key).gave_up_at = gang.present
-        return [announce_gave_up_room(gang, self._deadlines.gathering_s)]
+        if gang is not None and not all(slot.holder for slot in over):
+            self._past(key).gave_up_at = gang.present
+            self._news.append(announce_gave_up_room(gang, now_s - min(slot.since_s for slot in over)))
 
     def _in_order(self, keys: Iterable[GangKey]) -> list[Gang]:
         gangs = []
         for key in keys:
             gang = self._cluster.gangs.get(key)
-            if gang is not None and gang.waiting:
+            if gang is not None and (gang.waiting or gang.stranded):
                 gangs.append(gang)
             else:
                 self._forget(key)
         return sorted(gangs, key=self._rank)
 
     def _rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
-        past = self._past(gang.key)
-        return not gang.stranded, -gang.priority, past.turn_lost_s, gang.oldest.created_at, gang.key
+        stranded_last, priority, created_at = gang.seniority
+        return stranded_last, priority, self._past(gang.key).turn_lost_s, created_at, gang.key
 
     def _plan_together(self, gang: Gang, now_s: float) -> set[GangKey]:
         """Plan a gang and those that are bound together with it; either all of them hold enough room or none does."""
+        # 1. Which of them has room?
         keys = set(gang.groups) | {gang.key}
         gangs = [other for key in sorted(keys) if (other := self._cluster.gangs.get(key)) is not None]
         held_before = {each.key for each in gangs if self._cluster.reservations.get(each.key)}
-        for each in gangs:
-            self._plan_gang(each, now_s)
+        admissions = {each.key: self._plan_gang(each, now_s) for each in gangs}
         lacking = [key for key in sorted(keys) if self._lacks_room(key)]
+
+        # 2. If one has none, what can be done for it?
+        if lacking:
+            self._patience.make_way(gangs, [admissions.get(key) for key in lacking], now_s)
+        else:
+            for each in gangs:
+                self._patience.forget(each.key)
+
+        # 3. What are their members told?
         for each in gangs:
-            if lacking and each.key not in lacking and not each.satisfied:
+            admission = admissions[each.key]
+            if each.satisfied or (admission is None and not lacking):
+                continue
+            if each.key in lacking:
+                earmark = self._cluster.earmarks.get(each.key)
+                self._stand(each, Preempting() if earmark and earmark.parts else admission, now_s)
+            elif lacking:
                 self._stand(each, WaitsForGang(lacking[0]), now_s)
                 self._cluster.reservations.end_up_to(each.key, Stage.HELD)
                 if each.key in held_before:
@@ -147,34 +183,50 @@ class Planner:
         gang = self._cluster.gangs.get(key)
         return gang is None or (not gang.satisfied and self._lacks(gang))
 
-    def _plan_gang(self, gang: Gang, now_s: float) -> None:
+    def _plan_gang(self, gang: Gang, now_s: float) -> Admission | None:
+        """Hold room for what members need it, if they fit; return the verdict, None where nothing was to be decided."""
         # 1. Above min-available a member is planned only after it was turned away: kube-scheduler places the others.
         if gang.satisfied:
             gang = structs.replace(gang, waiting=tuple(p for p in gang.waiting if self.standings.heard(p.uid)))
         if self._is_settled(gang):
-            return
+            return None
 
         # 2. Room that was meant for absent members is planned afresh, beside what members hold.
         reservations = self._cluster.reservations
         before = self._held_room(gang.key)
         reservations.end(gang.key, [slot for slot in reservations.slots_of(gang.key) if not slot.holder])
-        admission = self._admit(gang)
+        admission = self._try(gang)
 
         # 3. If the rest does not fit beside it, the whole plan may, as far as kube-scheduler does not know it yet.
         if not isinstance(admission, Placed) and self._lacks(gang):
             reservations.end_up_to(gang.key, Stage.PLANNED)
-            admission = self._admit(gang)
+            admission = self._try(gang)
 
-        # 4. Hold the room, or say why not; a gang that cannot be whole holds nothing.
+        # 4. Hold the room; a gang that cannot be whole holds nothing.
         if isinstance(admission, Placed):
             reservations.reserve(gang.key, admission.placements, now_s)
             self.standings.drop(gang.key)
-        elif not gang.satisfied:
-            self._stand(gang, admission, now_s)
-            if self._lacks(gang):
-                reservations.end_up_to(gang.key, Stage.HELD)
+        elif self._lacks(gang):
+            reservations.end_up_to(gang.key, Stage.HELD)
         if before - self._held_room(gang.key):
             self._cluster.changes.free_room()
+        return admission
+
+    def _try(self, gang: Gang) -> Admission:
+        """Admit the gang on what is free for it; where room was kept for it and is free by now, there."""
+        snapshot = self._cluster.snapshot_for(gang.seniority, gang.key)
+        earmark = self._cluster.earmarks.get(gang.key)
+        members = {pod.uid for pod in gang.waiting}
+        kept = [each for each in earmark.placements if each.uid in members] if earmark else []
+        trial = Trial(snapshot)
+        for placement in kept:
+            if placement.node not in snapshot.rooms or trial.fit(placement.occupant, placement.node):
+                return self._admit(gang, snapshot)
+            trial.place(placement.occupant, placement.node)
+        return Placed(tuple(kept)) if kept else self._admit(gang, snapshot)
+
+    def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
+        return self._admit(gang, snapshot, only_needed=True)
 
     def _is_settled(self, gang: Gang) -> bool:
         """Whether every member has room, and as much is held for absent ones as are missing."""
@@ -195,18 +247,21 @@ class Planner:
     def _held_room(self, key: GangKey) -> Counter[tuple[str, PodShape]]:
         return Counter((slot.node, slot.shape) for slot in self._cluster.reservations.slots_of(key))
 
-    def _admit(self, gang: Gang) -> Admission:
+    def _admit(self, gang: Gang, snapshot: Snapshot, *, only_needed: bool = False) -> Admission:
         past = self._past(gang.key)
         past.gave_up_at = min(past.gave_up_at, gang.present)  # a member that goes and comes is another
         return admit_gang(
             gang,
-            self._cluster.snapshot(),
+            snapshot,
             kept=[slot.as_placement() for slot in self._member_slots(gang)],
             avoid=past.refused_until_s.keys(),
             plan_absent=past.gave_up_at < gang.present,
+            only_needed=only_needed,
         )
 
-    def _stand(self, gang: Gang, admission: Admission, now_s: float) -> None:
+    def _stand(self, gang: Gang, admission: Admission | None, now_s: float) -> None:
+        if admission is None:
+            return
         names_member = isinstance(admission, NoRoom) and bool(admission.member)
         kind = f"{type(admission).__name__}{' of a member' if names_member else ''}"
         self.standings.put(gang.key, Standing(kind, explain_admission(gang, admission), now_s))
@@ -218,6 +273,7 @@ class Planner:
     def _forget(self, key: GangKey) -> None:
         """Let go of what is held for a gang that has nobody left to place."""
         self._cluster.reservations.end_up_to(key, Stage.HELD)
+        self._patience.forget(key)
         self.standings.drop(key)
         self._pasts.pop(key, None)
 

@@ -1,8 +1,8 @@
 """On which of these nodes may the pod go?
 
-A pod without a gang may go wherever kube-scheduler's own filters let it. A member of a gang goes to its planned node or
-nowhere; a call is answered the same however often it is repeated. Nothing here waits: kube-scheduler's only scheduling
-loop waits for the answer.
+A pod without a gang may go wherever kube-scheduler's own filters let it, but for room that is kept for a gang. A member
+of a gang goes to its planned node or nowhere; a call is answered the same however often it is repeated. Nothing here
+waits: kube-scheduler's only scheduling loop waits for the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ from typing import assert_never
 from msgspec import Struct
 
 from extender.decide.explain import (
+    ROOM_IS_KEPT,
     explain_bad_claim,
     explain_not_waiting,
     explain_planned_elsewhere,
     explain_replaced,
-    explain_reserved,
     explain_undeclared,
 )
 from extender.decide.fit import fit_room
@@ -49,7 +49,7 @@ class Filter:
         pod = self._cluster.learn_pod(args.pod)
         match pod.gang:
             case None:
-                return FilterAnswer(args.node_names)
+                return self._answer_free(pod, None, args)
             case BadGangClaim():
                 return self._reject(args, explain_bad_claim(pod.gang))
             case GangClaim(key):
@@ -71,7 +71,7 @@ class Filter:
         # 3. A gang that runs takes further members one by one, on room that is not another gang's.
         gang = self._cluster.gangs.get(key)
         if gang is not None and gang.satisfied:
-            return self._answer_extra(pod, key, args)
+            return self._answer_free(pod, key, args)
 
         # 4. Otherwise it waits with its gang, and is told why.
         return self._reject(args, self._reason(pod, key))
@@ -124,18 +124,19 @@ class Filter:
         self._cluster.reservations.advance(key, slot, max(slot.stage, Stage.ACCEPTED))
         return FilterAnswer([slot.node])
 
-    def _answer_extra(self, pod: Pod, key: GangKey, args: ExtenderArgs) -> FilterAnswer:
-        rooms = self._cluster.snapshot().rooms
-        reserved = self._cluster.reservations.nodes()
+    def _answer_free(self, pod: Pod, key: GangKey | None, args: ExtenderArgs) -> FilterAnswer:
+        """Let a pod that waits for nobody go where its room is not a gang's that has it already, or comes first."""
+        rooms = self._cluster.snapshot_for(pod.seniority, key).rooms
+        promised = self._cluster.reservations.nodes() | self._cluster.earmarks.nodes()
         kept = {
-            name for name in args.node_names if name in reserved and name in rooms and fit_room(pod.shape, rooms[name])
+            name for name in args.node_names if name in promised and name in rooms and fit_room(pod.shape, rooms[name])
         }
         accepted = [name for name in args.node_names if name not in kept]
         if accepted:
             self._planner.standings.forget(pod.uid)
         else:
-            self._planner.standings.tell(pod.uid, explain_reserved(key))
-        return FilterAnswer(accepted, dict.fromkeys(kept, explain_reserved(key)))
+            self._planner.standings.tell(pod.uid, ROOM_IS_KEPT)
+        return FilterAnswer(accepted, dict.fromkeys(kept, ROOM_IS_KEPT))
 
     def _reject(self, args: ExtenderArgs, text: str) -> FilterAnswer:
         """Reject every node of the cluster, offered or not: so the text is the same whatever sample is offered."""

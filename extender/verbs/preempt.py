@@ -1,31 +1,59 @@
-"""May these victims be killed for the pod? The rule is in `decide/preemption.py`."""
+"""May these victims be killed for the pod?
+
+A gang's member may have killed what the plan of its whole gang gives it, on its planned node, and nobody else. A single
+pod, and a further member of a gang that runs, is steered to where no running gang breaks. The rules are in
+`decide/preemption.py`.
+"""
 
 from collections.abc import Mapping
 
-from extender.decide.preemption import worthwhile_node
-from extender.model.claim import GangClaim
+from extender.decide.budgets import violating
+from extender.decide.preemption import sparing_nodes
+from extender.model.claim import GangKey
 from extender.model.gang import Gang
-from extender.state.cluster import Cluster
+from extender.model.pod import Pod
+from extender.state.cluster import Cluster, key_of
+from extender.state.planning import Planner
 from extender.wire.extender_v1 import PreemptionArgs, Victims
 
 
-def preempt(cluster: Cluster, args: PreemptionArgs) -> Mapping[str, Victims]:
-    """Return the nodes on which preemption may go ahead; none of them is a veto, and nobody is killed."""
-    pod = cluster.learn_pod(args.pod)
-    if pod.gang is None:
-        return args.victims
-    gang = cluster.gangs.get(pod.gang.key) if isinstance(pod.gang, GangClaim) else None
-    if gang is None or pod not in gang.waiting:
-        return {}  # filter would reject it, whatever room there is
-    if gang.satisfied:
-        return args.victims
-    node = _worthwhile(cluster, gang, args.victims)
-    return {} if node is None else {node: args.victims[node]}
+class Preempt:
+    """The preempt verb on one cluster state."""
 
+    def __init__(self, cluster: Cluster, planner: Planner) -> None:
+        self._cluster = cluster
+        self._planner = planner
 
-def _worthwhile(cluster: Cluster, gang: Gang, victims: Mapping[str, Victims]) -> str | None:
-    kept = [slot.as_placement() for slot in cluster.reservations.slots_of(gang.key) if slot.holder]
-    dying = {
-        node: [cluster.pods[uid] for uid in killed.uids if uid in cluster.pods] for node, killed in victims.items()
-    }
-    return worthwhile_node(gang, dying, cluster.snapshot(), kept=kept)
+    def answer(self, args: PreemptionArgs, now_s: float) -> Mapping[str, Victims]:
+        """Return the nodes on which preemption may go ahead; none of them is a veto, and nobody is killed."""
+        pod = self._cluster.learn_pod(args.pod)
+        if pod.gang is None:
+            return self._sparing(args)
+        key = key_of(pod)
+        gang = self._cluster.gangs.get(key) if key is not None else None
+        if key is None or gang is None or pod not in gang.waiting:
+            return {}  # filter would reject it, whatever room there is
+        return self._sparing(args) if gang.satisfied else self._part_of(pod, key, now_s)
+
+    def _part_of(self, pod: Pod, key: GangKey, now_s: float) -> Mapping[str, Victims]:
+        """Return what the gang's plan gives the member; its node may well be one that was not offered."""
+        self._planner.plan_gangs(now_s)
+        earmark = self._cluster.earmarks.get(key)
+        uids = earmark.parts.get(pod.uid, ()) if earmark else ()
+        victims = [self._cluster.pods[uid] for uid in uids if uid in self._cluster.pods]
+        alive = [victim for victim in victims if not victim.terminating and not victim.finished]
+        if not alive:
+            return {}
+        violations = len(violating(alive, self._cluster.budgets.values()))
+        return {alive[0].node_name: Victims(tuple(victim.uid for victim in alive), violations)}
+
+    def _sparing(self, args: PreemptionArgs) -> Mapping[str, Victims]:
+        victims = {
+            node: [self._cluster.pods[uid] for uid in killed.uids if uid in self._cluster.pods]
+            for node, killed in args.victims.items()
+        }
+        return {node: args.victims[node] for node in sparing_nodes(victims, self._gang_of)}
+
+    def _gang_of(self, pod: Pod) -> Gang | None:
+        key = key_of(pod)
+        return self._cluster.gangs.get(key) if key is not None else None

@@ -20,7 +20,7 @@ from extender.state.planning import Planner
 from extender.verbs.agreement import Agreement
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
-from extender.verbs.preempt import preempt
+from extender.verbs.preempt import Preempt
 from extender.verbs.prioritize import prioritize
 from extender.wire.extender_v1 import (
     decode_args,
@@ -51,6 +51,7 @@ class Verbs:
     ) -> None:
         self._cluster = cluster
         self._filter = Filter(cluster, planner)
+        self._preempt = Preempt(cluster, planner)
         self._agreement = Agreement(cluster, metrics)
         self._planner = planner
         self._bind = bind
@@ -85,7 +86,7 @@ class Verbs:
     async def preempt(self, request: web.Request) -> web.Response:
         """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult; a veto while the state is not known."""
         args = decode_preemption_args(await request.read())
-        return _json(encode_preemption(preempt(self._cluster, args) if self._is_ready() else {}))
+        return _json(encode_preemption(self._preempt.answer(args, _now_s()) if self._is_ready() else {}))
 
     async def bind(self, request: web.Request) -> web.Response:
         """Answer ExtenderBindingArgs with an ExtenderBindingResult, when the pod's gang is complete."""

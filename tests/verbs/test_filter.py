@@ -267,7 +267,7 @@ def test_members_told_an_outdated_reason_get_an_event_with_the_new_one() -> None
     assert "does not exist yet" in rig.text_for(pods[0])
     rig.create(*pods[1:])
     rig.later()
-    (told,) = rig.announcements
+    (told,) = [event for event in rig.announcements if event.reason == "FailedScheduling"]
     assert (told.pod.name, told.reason) == (pods[0].name, "FailedScheduling")
     assert 'member Pod "g-worker-2"' in told.note
 

@@ -1,0 +1,113 @@
+"""What can be done for gangs that do not fit: whom may they preempt, or whose end do they wait for?
+
+The answer is an earmark: where the members go, and who goes first. Preemption comes first; a gang that has waited long
+enough gets the room of others as they end, so that smaller pods, of which one always fits, do not keep it waiting for
+ever.
+"""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import structs
+
+from extender.decide.clearing import Clearance, Fits, clear_room, split_by_member
+from extender.decide.fit import fit_static
+from extender.decide.preemption import leavers, victims_for
+from extender.decide.trial import Trial
+from extender.model.claim import GangKey
+from extender.model.gang import Gang
+from extender.model.node import NodeRoom
+from extender.model.pod import Pod, PodShape
+from extender.model.snapshot import Snapshot
+from extender.state.cluster import Cluster, key_of
+from extender.state.earmarks import Earmark
+
+
+class Clearing:
+    """Finds earmarks on one cluster state."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._bare: tuple[int, Snapshot] = -1, Snapshot(0, {})
+
+    def find(self, gangs: Sequence[Gang], fits: Fits, until_s: float, *, may_wait: bool) -> Earmark | None:
+        """Return where gangs that are bound together can go, and who must go for it; None where they cannot.
+
+        With `may_wait` pods of any priority may be waited for.
+        """
+        seniority = min(gang.seniority for gang in gangs)
+        keys = frozenset(gang.key for gang in gangs)
+        snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
+        members = [pod for gang in gangs for pod in gang.waiting]
+        shapes = [pod.shape for pod in members]
+        others = self._others(set(shapes), keys)
+
+        victims = victims_for(members, others, self._cluster.budgets.values(), self._is_vital)
+        clearance = clear_room(fits, snapshot, victims, shapes)
+        parts = _parts(clearance, snapshot) if clearance else {}
+        if clearance is None and may_wait:
+            clearance = clear_room(fits, snapshot, leavers(others, self._is_vital), shapes)
+        if clearance is None:
+            return None
+        leaving = frozenset(pod.uid for pod in clearance.leaving)
+        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts)
+
+    def holds(self, earmark: Earmark, gangs: Sequence[Gang]) -> bool:
+        """Whether the members will still fit as it says, once those have gone that have not yet."""
+        waiting = {pod.uid for gang in gangs for pod in gang.waiting}
+        if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting.issuperset(
+            placement.uid for placement in earmark.placements
+        ):
+            return False
+        trial = Trial(self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key)))
+        for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
+            if pod.occupies_node and not pod.terminating and pod.node_name in self._cluster.snapshot().rooms:
+                trial.evict(pod.occupant, pod.node_name)
+        for placement in earmark.placements:
+            pod_there = placement.occupant
+            if placement.node not in self._cluster.snapshot().rooms or trial.fit(pod_there, placement.node):
+                return False
+            trial.place(pod_there, placement.node)
+        return True
+
+    def bare(self) -> Snapshot:
+        """Return the nodes with nothing on them but what is there as long as they are."""
+        generation = self._cluster.nodes_generation
+        if self._bare[0] != generation:
+            rooms = {name: NodeRoom(room.node) for name, room in self._cluster.snapshot().rooms.items()}
+            for pod in self._cluster.pods.values():
+                if pod.stays_with_node and pod.occupies_node and pod.node_name in rooms:
+                    rooms[pod.node_name] = rooms[pod.node_name].having(pod.occupant)
+            self._bare = generation, structs.replace(self._cluster.snapshot(), rooms=rooms)
+        return self._bare[1]
+
+    def _once_terminated(self, snapshot: Snapshot) -> Snapshot:
+        trial = Trial(snapshot)
+        for pod in self._cluster.pods.values():
+            if pod.terminating and pod.occupies_node and pod.node_name in snapshot.rooms:
+                trial.evict(pod.occupant, pod.node_name)
+        return trial.as_snapshot()
+
+    def _others(self, shapes: Collection[PodShape], keys: Collection[GangKey]) -> list[Pod]:
+        """Return the pods of others that may go, on nodes that are for members of these shapes."""
+        rooms = self._cluster.snapshot().rooms
+        nodes = {name for name, room in rooms.items() if any(not fit_static(shape, room.node) for shape in shapes)}
+        return [
+            pod
+            for pod in self._cluster.pods.values()
+            if pod.node_name in nodes
+            and not (pod.finished or pod.terminating or pod.stays_with_node)
+            and key_of(pod) not in keys
+        ]
+
+    def _is_vital(self, pod: Pod) -> bool:
+        key = key_of(pod)
+        gang = self._cluster.gangs.get(key) if key is not None else None
+        return gang is not None and gang.breaks_without({pod.uid})
+
+
+def _parts(clearance: Clearance, snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    return {
+        placement.uid: tuple(pod.uid for pod in pods)
+        for placement, pods in split_by_member(clearance, snapshot)
+        if pods
+    }

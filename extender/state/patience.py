@@ -1,0 +1,144 @@
+"""When is something done for gangs that do not fit?
+
+At once, where pods of lower priority can be preempted. Otherwise a gang waits for a while, in which others may use what
+it cannot; then room is kept for it as it gets free, for as long as its waiting-time says. If that was in vain, others
+have as long a turn, and its next window is twice as long: so neither keeps the other waiting for ever. Of NonStrict
+gangs, whose members hold what they find while the others look on, room is kept from the start.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from extender.decide.explain import announce_too_large
+from extender.decide.gang import admit_gang
+from extender.decide.trial import Trial
+from extender.model.announcement import Announcement
+from extender.model.claim import GangKey
+from extender.model.gang import Gang
+from extender.model.pod import PodUid
+from extender.model.snapshot import Snapshot
+from extender.model.verdict import Admission, NoRoom, Placed, Placement
+from extender.state.clearing import Clearing
+from extender.state.cluster import Cluster
+
+
+class _Size(Struct, frozen=True):
+    """Whether a gang of these members would fit these nodes if it were alone."""
+
+    nodes_generation: int
+    members: tuple[PodUid, ...]
+    is_too_large: bool
+
+
+@dataclass(slots=True)
+class _Wait:
+    ends_s: float
+    """From when on room is kept for the gang as others end."""
+    windows: int = 0
+    """How often that was in vain."""
+    size: _Size | None = None
+    said_too_large: bool = False
+
+
+class Patience:
+    """What the gangs that do not fit wait for. `admit` decides on what a gang needs, on a snapshot."""
+
+    def __init__(self, cluster: Cluster, patience_s: float, admit: Callable[[Gang, Snapshot], Admission]) -> None:
+        self._cluster = cluster
+        self._patience_s = patience_s
+        self._admit = admit
+        self._clearing = Clearing(cluster)
+        self._waits: dict[GangKey, _Wait] = {}
+        self._news: list[Announcement] = []
+        self._looked_at_s = 0.0
+
+    def make_way(self, gangs: Sequence[Gang], lacking: Sequence[Admission | None], now_s: float) -> None:
+        """See that gangs which are bound together get room once others have gone; `lacking` is why they do not fit.
+
+        Only where all their members are there, so that nobody goes for a gang that cannot run then.
+        """
+        earmark = self._cluster.earmarks.get(gangs[0].key)
+        if earmark is not None and self._clearing.holds(earmark, gangs):
+            return
+        self._drop_earmark(gangs[0].key)
+        if not all(isinstance(each, NoRoom) for each in lacking) or any(each.missing for each in gangs):
+            return
+        waits = [self._wait(each, now_s) for each in gangs]
+        if any(self._is_too_large(each) for each in gangs):
+            return
+        until_s = now_s + min(each.waiting_s for each in gangs) * 2 ** max(wait.windows for wait in waits)
+        may_wait = all(wait.ends_s <= now_s for wait in waits)
+        found = self._clearing.find(gangs, lambda snapshot: self._fit(gangs, snapshot), until_s, may_wait=may_wait)
+        if found is not None:
+            self._cluster.earmarks.put(found)
+
+    def forget(self, key: GangKey) -> None:
+        """Forget a gang that has room, or is gone."""
+        self._waits.pop(key, None)
+        self._drop_earmark(key)
+
+    def expire(self, now_s: float) -> set[GangKey]:
+        """End what was kept in vain; return the gangs of which that was.
+
+        Gangs that have waited long enough are noted to be planned.
+        """
+        ended: set[GangKey] = set()
+        for earmark in self._cluster.earmarks:
+            if earmark.until_s <= now_s:
+                ended |= earmark.keys
+                self._drop_earmark(min(earmark.keys))
+        for key in ended & self._waits.keys():
+            gang, wait = self._cluster.gangs.get(key), self._waits[key]
+            wait.windows += 1
+            wait.ends_s = now_s + (gang.waiting_s if gang else 0.0)
+        for key, wait in self._waits.items():
+            if self._looked_at_s < wait.ends_s <= now_s:
+                self._cluster.changes.plan(key)
+        self._looked_at_s = now_s
+        return ended
+
+    def next_deadline_s(self) -> float:
+        """Return when `expire` has something to do next; infinite for never."""
+        times = [earmark.until_s for earmark in self._cluster.earmarks]
+        times += [wait.ends_s for wait in self._waits.values() if wait.ends_s > self._looked_at_s]
+        return min(times, default=math.inf)
+
+    def take_news(self) -> list[Announcement]:
+        """Return what is to be announced since the last call."""
+        taken, self._news = self._news, []
+        return taken
+
+    def _wait(self, gang: Gang, now_s: float) -> _Wait:
+        return self._waits.setdefault(gang.key, _Wait(now_s + (self._patience_s if gang.strict else 0.0)))
+
+    def _drop_earmark(self, key: GangKey) -> None:
+        if self._cluster.earmarks.drop(key):
+            self._cluster.changes.free_room()
+
+    def _fit(self, gangs: Sequence[Gang], snapshot: Snapshot) -> list[Placement] | None:
+        """Return where the members of all these gangs go that are needed; None where not all fit."""
+        trial = Trial(snapshot)
+        placements: list[Placement] = []
+        for gang in gangs:
+            admission = self._admit(gang, trial.as_snapshot())
+            if not isinstance(admission, Placed):
+                return None
+            for placement in admission.placements:
+                trial.place(placement.occupant, placement.node)
+            placements += admission.placements
+        return placements
+
+    def _is_too_large(self, gang: Gang) -> bool:
+        """Whether the gang would not even fit if it were alone; its owner is told so once."""
+        wait = self._waits[gang.key]
+        generation, members = self._cluster.nodes_generation, tuple(pod.uid for pod in gang.waiting)
+        if wait.size is None or (wait.size.nodes_generation, wait.size.members) != (generation, members):
+            alone = admit_gang(gang, self._clearing.bare(), plan_absent=False, only_needed=True)
+            wait.size = _Size(generation, members, isinstance(alone, NoRoom))
+            if isinstance(alone, NoRoom) and not wait.said_too_large:
+                wait.said_too_large = True
+                self._news.append(announce_too_large(gang, alone))
+        return wait.size.is_too_large
