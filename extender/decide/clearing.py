@@ -2,21 +2,20 @@
 
 Those that may go have a price: the dearest that must go is as cheap as can be, then those nodes are cleared that give
 most room for the fewest pods, and of their pods all stay that can. Whether the whole gang fits is asked of the planner
-itself, so that roles, minimums and affinity count as they do in any plan. The nodes are chosen by QuickXplain (Junker
-2004): of a set that suffices it finds a part from which nothing can be left out, what is cheap preferred, in few
-questions. Upstream counterpart: the reprieve of kube-scheduler's default preemption, for one pod on one node.
+itself, so that roles, minimums and affinity count as they do in any plan. Of few nodes, more than one choice is tried;
+one of them by QuickXplain (Junker 2004): of a set that suffices it finds a part from which nothing can be left out,
+what is cheap preferred, in few questions. Upstream counterpart: the reprieve of kube-scheduler's default preemption,
+for one pod on one node.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, structs
 
-from extender.decide.fit import fit_room, fit_static
-from extender.decide.packing import weight
+from extender.decide.fit import fit_room
+from extender.decide.node_prices import Candidate, dearest_first, orders_of_nodes
 from extender.decide.trial import Trial
-from extender.model.node import NodeRoom
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement
@@ -24,16 +23,12 @@ from extender.model.verdict import Placement
 Fits: TypeAlias = Callable[[Snapshot], Sequence[Placement] | None]
 """Where the members go on a snapshot; None where not enough of them find room."""
 
+TRIED_NODES = 16
+"""Of so many nodes more than one choice is tried, at some hundred questions. A gang that needs more of them mostly
+fills whole nodes, which differ little."""
+
 QUESTIONS = 64
-"""So many pods the whole plan is asked about one by one: on the largest clusters a plan takes some milliseconds, and
-kube-scheduler waits. More pods than these go for gangs that fill whole nodes, where none of them could stay."""
-
-
-class Candidate(Struct, frozen=True):
-    """A pod on a node of the snapshot that may go; of two prices, what sorts first is cheaper."""
-
-    price: tuple[int, ...]
-    pod: Pod
+"""So many pods the whole plan is asked about one by one; of more only the room beside the members is looked at."""
 
 
 class Clearance(Struct, frozen=True):
@@ -67,19 +62,19 @@ def clear_room(
         if each.price <= levels[highest]:
             by_node.setdefault(each.pod.node_name, []).append(each)
 
-    # 2. Which nodes must be cleared of the others?
-    cleared = {name: _without(here, snapshot).rooms[name] for name, here in by_node.items()}
-    need = _find_need(shapes, snapshot)
-    nodes = sorted(by_node, key=lambda name: _price_of_node(by_node[name], snapshot.rooms[name], need))
-
-    def suffices(names: frozenset[str]) -> bool:
-        rooms = {**snapshot.rooms, **{name: cleared[name] for name in names}}
-        return fits(structs.replace(snapshot, rooms=rooms)) is not None
-
-    chosen = _fewest(suffices, frozenset(), nodes)
+    # 2. Which nodes must be cleared of the others? The cheapest, as few as suffice.
+    search = _Search(fits, snapshot, by_node, shapes)
+    orders = orders_of_nodes(by_node, snapshot, shapes)
+    count = search.shortest(orders[0])
+    choices = [orders[0][:count]]
+    if count <= TRIED_NODES:
+        near = set(orders[0][: 2 * count])
+        choices = [search.fewest([name for name in order if name in near]) for order in orders]
+        choices.append([name for name in orders[0] if name in near])
 
     # 3. Which of the pods there may stay?
-    return _reprieve(fits, snapshot, [each for name in chosen for each in by_node[name]])
+    found = [clearance for nodes in choices if (clearance := search.reprieve(nodes)) is not None]
+    return min(found, key=lambda clearance: len(clearance.leaving), default=None)
 
 
 def split_by_member(clearance: Clearance, snapshot: Snapshot) -> list[tuple[Placement, tuple[Pod, ...]]]:
@@ -108,89 +103,78 @@ def _without(candidates: Iterable[Candidate], snapshot: Snapshot) -> Snapshot:
     return trial.as_snapshot()
 
 
-class _Need(Struct, frozen=True):
-    """How many more of the most frequent shape must find room."""
+class _Search:
+    """Questions about clearing nodes of the candidates on them."""
 
-    shape: PodShape
-    count: int
+    def __init__(
+        self, fits: Fits, snapshot: Snapshot, by_node: Mapping[str, Sequence[Candidate]], shapes: Sequence[PodShape]
+    ) -> None:
+        self._fits = fits
+        self._snapshot = snapshot
+        self._by_node = by_node
+        pods = [each.pod.shape for here in by_node.values() for each in here]
+        self._related = bool(snapshot.repelling) or any(shape.relations is not None for shape in (*shapes, *pods))
+        trial, kinds = Trial(snapshot), set(shapes)
+        self._free = {
+            name: room
+            for name, room in snapshot.rooms.items()
+            if self._related or any(trial.capacity(kind, name) for kind in kinds)
+        }
+        """Without relations, only nodes with room matter beside those that are cleared."""
 
+    def shortest(self, order: Sequence[str]) -> int:
+        """Return how many of the first nodes must be cleared for the members to fit."""
+        low, high = 0, 1
+        while high < len(order) and not self._suffice(order[:high]):
+            low, high = high, 2 * high
+        high = min(high, len(order))
+        while low + 1 < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._suffice(order[:middle]) else (middle, high)
+        return high
 
-def _find_need(shapes: Sequence[PodShape], snapshot: Snapshot) -> _Need:
-    shape, count = Counter(shapes).most_common(1)[0]
-    trial = Trial(snapshot)
-    free = sum(trial.capacity(shape, name) for name, room in snapshot.rooms.items() if not fit_static(shape, room.node))
-    return _Need(shape, max(1, count - free))
+    def fewest(self, options: Sequence[str], given: tuple[str, ...] = ()) -> list[str]:
+        """Return options from which none can be left out, to suffice beside those given; the first are preferred."""
+        if not options or self._suffice(given):
+            return []
+        if len(options) == 1:
+            return list(options)
+        cheap, dear = options[: len(options) // 2], options[len(options) // 2 :]
+        needed_dear = self.fewest(dear, (*given, *cheap))
+        return self.fewest(cheap, (*given, *needed_dear)) + needed_dear
 
+    def reprieve(self, names: Sequence[str]) -> Clearance | None:
+        """Let those pods on the nodes stay, the dearest first, beside which the members still fit."""
+        leaving = dearest_first([each for name in names for each in self._by_node[name]])
+        placements = self._fits(self._where(names, leaving))
+        if placements is None:  # the planner is no oracle for mixed shapes: it may miss with more room what it found
+            return None
+        if len(leaving) > QUESTIONS and not self._related:
+            leaving = self._without_room(leaving, placements)
+        for each in leaving[:QUESTIONS]:
+            rest = [other for other in leaving if other is not each]
+            again = self._fits(self._where(names, rest))
+            if again is not None:
+                leaving, placements = rest, again
+        return Clearance(tuple(placements), tuple(each.pod for each in leaving))
 
-def _price_of_node(
-    candidates: Sequence[Candidate], room: NodeRoom, need: _Need
-) -> tuple[bool, tuple[int, ...], float, int, str]:
-    """Compare nodes by the dearest pod that must go, then how many go for each member that finds room, then their size.
+    def _suffice(self, names: Sequence[str]) -> bool:
+        return self._fits(self._where(names, [each for name in names for each in self._by_node[name]])) is not None
 
-    What sorts first is cheaper; last come nodes on which nobody's going helps.
-    """
-    name = room.node.name
-    here = Snapshot(0, {name: room})
-    trial = Trial(_without(candidates, here))
-    before = Trial(here).capacity(need.shape, name)
-    target = min(trial.capacity(need.shape, name), before + need.count)
-    if before >= target:
-        return (True, (), 0.0, 0, name)
-    must_go = []
-    for each in _dearest_first(candidates):
-        mark = trial.mark()
-        trial.place(each.pod.occupant, name)
-        if trial.capacity(need.shape, name) < target:
-            trial.undo(mark)
-            must_go.append(each)
-    size = sum(weight(each.pod.shape) for each in must_go)
-    return (False, max(each.price for each in must_go), len(must_go) / (target - before), size, name)
+    def _where(self, names: Iterable[str], leaving: Collection[Candidate]) -> Snapshot:
+        """Return the nodes that matter when those pods, all of them on nodes named, have gone."""
+        rooms = self._free | {name: self._snapshot.rooms[name] for name in names}
+        return _without(leaving, structs.replace(self._snapshot, rooms=rooms))
 
-
-def _dearest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Order them by price; of those that cost the same the small ones come first, so that few stay to go."""
-    return sorted(candidates, key=lambda each: ([-part for part in each.price], weight(each.pod.shape)))
-
-
-def _fewest(suffices: Callable[[frozenset[str]], bool], given: frozenset[str], options: Sequence[str]) -> list[str]:
-    """Return options from which none can be left out for them to suffice beside those given; the first preferred."""
-    if not options or suffices(given):
-        return []
-    if len(options) == 1:
-        return list(options)
-    cheap, dear = options[: len(options) // 2], options[len(options) // 2 :]
-    needed_dear = _fewest(suffices, given.union(cheap), dear)
-    needed_cheap = _fewest(suffices, given.union(needed_dear), cheap)
-    return needed_cheap + needed_dear
-
-
-def _reprieve(fits: Fits, snapshot: Snapshot, candidates: Sequence[Candidate]) -> Clearance | None:
-    """Let those pods stay, the dearest first, beside which the members still fit."""
-    placements = fits(_without(candidates, snapshot))
-    if placements is None:  # for members of several shapes the planner may miss with more room what it found with less
-        return None
-    leaving = _without_room(candidates, placements, snapshot)
-    for each in leaving[:QUESTIONS]:
-        rest = [other for other in leaving if other is not each]
-        again = fits(_without(rest, snapshot))
-        if again is not None:
-            leaving, placements = rest, again
-    return Clearance(tuple(placements), tuple(each.pod for each in leaving))
-
-
-def _without_room(
-    candidates: Sequence[Candidate], placements: Sequence[Placement], snapshot: Snapshot
-) -> list[Candidate]:
-    """Return those for which there is no room beside the members where these are now, the dearest first."""
-    leaving = _dearest_first(candidates)
-    trial = Trial(_without(candidates, snapshot))
-    shapes = {placement.shape for placement in placements} | {each.pod.shape for each in candidates}
-    if snapshot.repelling or any(shape.relations is not None for shape in shapes):
-        return leaving  # room is not all that counts
-    for placement in placements:
-        trial.place(placement.occupant, placement.node)
-    for each in tuple(leaving):
-        if not fit_room(each.pod.shape, trial.room(each.pod.node_name)):
-            trial.place(each.pod.occupant, each.pod.node_name)
-            leaving.remove(each)
-    return leaving
+    def _without_room(self, leaving: Sequence[Candidate], placements: Sequence[Placement]) -> list[Candidate]:
+        """Return those for which there is no room beside the members where these are now."""
+        trial = Trial(_without(leaving, self._snapshot))
+        for placement in placements:
+            trial.place(placement.occupant, placement.node)
+        stuck = []
+        for each in leaving:
+            if fit_room(each.pod.shape, trial.room(each.pod.node_name)):
+                stuck.append(each)
+            else:
+                trial.place(each.pod.occupant, each.pod.node_name)
+        return stuck

@@ -10,7 +10,7 @@ others do, since the rest of it would be of no use.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from extender.decide.budgets import violating
-from extender.decide.clearing import Candidate
+from extender.decide.node_prices import Candidate
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.gang import Gang
 from extender.model.pod import Pod

@@ -1,0 +1,167 @@
+"""Gangs that wait: room is kept for them as others end, and nobody waits for ever for anybody."""
+
+from msgspec import structs
+
+from extender.model.claim import Terms
+from extender.model.pod import Pod
+from tests.builders import NO_TERMS, a_node, a_pod
+from tests.rig import PATIENCE_S, Rig
+
+WAITING_S = 600.0
+"""Koordinator's default waiting-time."""
+
+
+def a_gang(name: str, count: int, created_at: float, terms: Terms = NO_TERMS) -> list[Pod]:
+    return [
+        a_pod(f"{name}{i}", gang=name, min_available=count, terms=terms, created_at=created_at) for i in range(count)
+    ]
+
+
+def busy_rig(singles: int = 8) -> tuple[Rig, list[Pod]]:
+    """Return a node of eight GPUs and the single pods that use them."""
+    rig = Rig(a_node("n1", gpu=8))
+    pods = [a_pod(f"s{i}", node="n1", created_at=i) for i in range(singles)]
+    rig.create(*pods)
+    return rig, pods
+
+
+def runs(rig: Rig, gang: list[Pod]) -> bool:
+    return all(rig.cluster.reservations.slot_of(pod.uid) for pod in gang)
+
+
+def test_small_pods_that_keep_coming_do_not_starve_a_gang_that_needs_everything() -> None:
+    rig, singles = busy_rig()
+    gang = a_gang("g", 8, created_at=10)
+    rig.create(*gang)
+    for second in range(90):
+        rig.later(1)
+        oldest = singles.pop(0) if singles else None
+        if oldest:
+            rig.delete(oldest)
+        single = a_pod(f"late{second}", created_at=20 + second)
+        if not runs(rig, gang) and rig.ask(single).accepted:
+            rig.create(single)
+            singles.append(rig.bind(single, "n1"))
+        if runs(rig, gang):
+            break
+    assert runs(rig, gang)
+    assert PATIENCE_S <= second <= PATIENCE_S + 9
+
+
+def test_before_its_patience_ends_others_use_what_it_cannot() -> None:
+    rig, singles = busy_rig()
+    rig.create(*a_gang("g", 8, created_at=10))
+    rig.later()
+    rig.later(PATIENCE_S - 1)
+    rig.delete(singles[0])
+    rig.later()
+    assert rig.ask(a_pod("late", created_at=50)).accepted
+
+
+def test_small_pods_are_not_blocked_by_a_gang_larger_than_the_cluster() -> None:
+    rig, singles = busy_rig()
+    rig.create(*a_gang("g", 9, created_at=10))
+    rig.later()
+    rig.later(10 * PATIENCE_S)
+    rig.delete(singles[0])
+    rig.later()
+    assert rig.ask(a_pod("late", created_at=50)).accepted
+
+
+def test_a_gang_larger_than_the_cluster_says_so_once() -> None:
+    rig, singles = busy_rig()
+    rig.create(*a_gang("g", 9, created_at=10))
+    rig.later()
+    for single in singles:
+        rig.later(20)
+        rig.delete(single)
+    (event,) = [event for event in rig.announcements if event.reason == "GangTooLarge"]
+    assert 'Gang "default/g" is larger than the cluster' in event.note
+    assert "1 Insufficient nvidia.com/gpu" in event.note
+
+
+def test_a_gang_that_merely_waits_is_not_called_too_large() -> None:
+    rig, _ = busy_rig()
+    rig.create(*a_gang("g", 8, created_at=10))
+    rig.later(10 * PATIENCE_S)
+    assert not [event for event in rig.announcements if event.reason == "GangTooLarge"]
+
+
+def test_a_pod_that_is_older_or_matters_more_than_the_gang_goes_first() -> None:
+    rig, singles = busy_rig()
+    rig.create(*a_gang("g", 8, created_at=10))
+    rig.later()
+    rig.later(PATIENCE_S)
+    rig.delete(singles[0])
+    rig.later()
+    assert not rig.ask(a_pod("younger", created_at=50)).accepted
+    assert rig.ask(a_pod("older", created_at=5)).accepted
+    assert rig.ask(a_pod("higher", created_at=50, priority=1)).accepted
+
+
+def test_what_the_gang_cannot_use_is_anybodys() -> None:
+    rig = Rig(a_node("n1", gpu=8), a_node("cpu", gpu=0))
+    rig.create(*[a_pod(f"s{i}", node="n1", created_at=i) for i in range(8)])
+    rig.create(*a_gang("g", 7, created_at=10))
+    rig.later()
+    rig.later(PATIENCE_S)
+    rig.delete(a_pod("s0"))
+    rig.later()
+    assert list(rig.ask(a_pod("big", gpu=2, created_at=50)).accepted) == ["cpu"]
+    assert list(rig.ask(a_pod("small", gpu=0, created_at=50)).accepted) == ["n1", "cpu"]
+
+
+def test_a_younger_gang_does_not_take_what_is_kept_for_the_older_one() -> None:
+    rig, singles = busy_rig()
+    old, young = a_gang("old", 8, created_at=10), a_gang("young", 2, created_at=20)
+    rig.create(*old, *young)
+    rig.later()
+    rig.later(PATIENCE_S)
+    rig.delete(*singles[:4])
+    rig.later()
+    assert not runs(rig, young)
+    rig.delete(*singles[4:])
+    rig.later()
+    assert runs(rig, old)
+
+
+def test_what_was_kept_in_vain_is_let_go_for_a_while_and_then_kept_for_twice_as_long() -> None:
+    rig, singles = busy_rig()
+    gang = a_gang("g", 8, created_at=10)
+    rig.create(*gang)
+    rig.later()
+    rig.later(PATIENCE_S)
+    rig.delete(singles[0])
+    late = a_pod("late", created_at=50)
+    rig.later(WAITING_S - 1)
+    assert not rig.ask(late).accepted
+    rig.later(1)
+    assert rig.ask(late).accepted
+    rig.later(WAITING_S)
+    assert not rig.ask(late).accepted
+    rig.later(2 * WAITING_S - 1)
+    assert not rig.ask(late).accepted
+    rig.later(1)
+    assert rig.ask(late).accepted
+
+
+def test_the_members_of_a_non_strict_gang_hold_what_they_find_while_others_look_on() -> None:
+    rig, singles = busy_rig()
+    gang = a_gang("g", 8, created_at=10, terms=Terms(strict=False))
+    rig.create(*gang)
+    rig.later()
+    rig.delete(singles[0])
+    assert not rig.ask(a_pod("late", created_at=50)).accepted
+    rig.delete(*singles[1:])
+    rig.later()
+    assert runs(rig, gang)
+
+
+def test_pods_that_stay_with_their_node_are_not_waited_for() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    daemon = a_pod("daemon", node="n1", gpu=1)
+    rig.create(structs.replace(daemon, stays_with_node=True))
+    rig.create(*a_gang("g", 2, created_at=10))
+    rig.later()
+    assert [event.reason for event in rig.announcements] == ["GangTooLarge"]
+    assert rig.ask(a_pod("late", created_at=50)).accepted
