@@ -366,8 +366,10 @@ async def test_thousands_of_objects_leave_the_loop_to_others(
             longest_s = max(longest_s, time.process_time() - before_s)
 
     feeling = asyncio.create_task(feel())
+    began_s = time.process_time()
     async with running(a_reflector(api, metrics, sink, Pace())):
         await watching(stub)
+    all_s = time.process_time() - began_s
     feeling.cancel()
     assert len(sink.nodes) == 3000
-    assert longest_s < 0.1
+    assert longest_s < all_s / 3
