@@ -105,6 +105,14 @@ class Rig:
         self.cluster.upsert_pod(known)
         return known
 
+    def take_gates_off(self) -> list[str]:
+        """Take off the gates, as the API server does, that it was asked to and still is; return whose."""
+        asked, self.releases[:] = self.releases[:], []
+        wanted = [release for release in asked if self.cycle.releases.is_wanted(release.uid)]
+        for release in wanted:
+            self.cluster.upsert_pod(structs.replace(self.cluster.pods[release.uid], held=False))
+        return [release.name for release in wanted]
+
     def delete(self, *pods: Pod) -> None:
         """Pods are gone, and the watch says so."""
         for pod in pods:
