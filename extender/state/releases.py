@@ -14,7 +14,6 @@ from extender.model.claim import BadGangClaim, GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster, key_of
-from extender.state.reservations import Stage
 
 SILENT_S = 5.0
 """After so long a release counts as lost; 1,000 gates are taken off within it."""
@@ -116,8 +115,6 @@ class Releases:
         slot = self._cluster.reservations.slot_of(pod.uid)
         if slot is None:
             return gang.satisfied
-        if slot.stage is not Stage.PLANNED:
-            return False
         return seen is None or not pod.shape.relations or not seen.fit(pod.occupant, slot.node)
 
     def _with_groups(self, keys: Iterable[GangKey]) -> set[GangKey]:
@@ -137,10 +134,9 @@ class Releases:
         return True
 
     def _end_calls(self, now_s: float) -> None:
-        """Forget the pods that are gone, or known to kube-scheduler by now."""
+        """Forget the pods that are gone or have lost their gate."""
         for uid in tuple(self._calls):
             pod = self._cluster.pods.get(uid)
-            slot = self._cluster.reservations.slot_of(uid)
-            if pod is None or not pod.held or (slot is not None and slot.stage is not Stage.PLANNED):
+            if pod is None or not pod.held:
                 self._cluster.reservations.restart(uid, now_s)
                 del self._calls[uid]

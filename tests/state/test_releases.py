@@ -164,6 +164,19 @@ def test_when_a_member_goes_amid_the_releases_the_others_wait_with_the_gang() ->
     assert rig.take_gates_off() == []
 
 
+def test_when_another_member_comes_instead_they_go_without_delay() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    first, second, third = workers("g", 3, min_available=2)
+    rig.create(first, second)
+    rig.later()
+    rig.delete(first)
+    rig.later()
+    assert rig.take_gates_off() == []
+    rig.create(third)
+    rig.later(0.1)
+    assert sorted(rig.take_gates_off()) == ["g1", "g2"]
+
+
 def test_an_extender_that_begins_amid_the_releases_of_a_gang_goes_on() -> None:
     first, second = workers("g", 2)
     first = structs.replace(first, held=False)
@@ -202,12 +215,13 @@ def test_the_time_of_a_members_room_begins_when_its_gate_is_off() -> None:
     rig.later(GATHERING_S - 1)
     rig.create(late)
     rig.later()
+    rig.create(*workers("next", 2, first=5))
     rig.later(BINDING_S - 1)  # so long it took the API server
     rig.take_gates_off()
     rig.later()
     rig.later(BINDING_S - 1)
     assert rig.node_for(early) == rig.node_for(late) == "n1"
-    assert rig.reserved() == 2
+    assert rig.take_gates_off() == [], "the next gang has not had its turn"
 
 
 def test_room_of_a_gang_whose_gates_do_not_come_off_goes_to_another() -> None:
