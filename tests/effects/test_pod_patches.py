@@ -6,6 +6,7 @@ Nominations stand for all of them.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -49,7 +50,7 @@ def nominator(api: ApiServer, metrics: Metrics, wanted: Wanted) -> PodPatches[No
 
 
 @asynccontextmanager
-async def running(nominator: PodPatches[Nomination]) -> AsyncIterator[None]:
+async def running(nominator: PodPatches[Any]) -> AsyncIterator[None]:
     task: asyncio.Task[None] = asyncio.create_task(nominator.run())
     try:
         yield
