@@ -89,7 +89,8 @@ class Cycle:
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
         for pod, node in self._wakeups.due(gangs, now_s):
             self._effects.nominate(Nomination(pod.namespace, pod.name, pod.uid, node))
-        self.releases.look_at(touched)
+        strays = self._cluster.changes.take_strays()
+        self.releases.look_at(touched, strays)
         for pod in self.releases.due(now_s) if may_plan else ():
             self._let_go(pod)
 
@@ -97,6 +98,7 @@ class Cycle:
         for gang in gangs:
             announcements += [*self._news_of(gang), *self._complaints.take_due(gang, now_s)]
         announcements += [notice for key in touched for notice in self._notices.take_due(key, now_s)]
+        announcements += self._notices.take_due_of_strays(strays)
         for announcement in announcements:
             self._effects.announce(announcement)
         for status in [status for key in touched for status in self._statuses.take_due(key)]:

@@ -46,7 +46,7 @@ class Changes:
         self._wake()
 
     def stray(self, uid: PodUid) -> None:
-        """Note that a pod with our gate is in no gang that would have it taken off."""
+        """Note a pod with our gate that is a member of no gang."""
         self._strays.add(uid)
         self._wake()
 

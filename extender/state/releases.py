@@ -43,16 +43,18 @@ class Releases:
         self._cluster = cluster
         self._calls: dict[PodUid, _Call] = {}
         self._changed: set[GangKey] = set()
+        self._strays: set[PodUid] = set()
 
-    def look_at(self, keys: Iterable[GangKey]) -> None:
-        """Have the next `due` look at these gangs."""
+    def look_at(self, keys: Iterable[GangKey], strays: Iterable[PodUid]) -> None:
+        """Have the next `due` look at these gangs, and at these pods without one."""
         self._changed.update(keys)
+        self._strays.update(strays)
 
     def due(self, now_s: float) -> list[Pod]:
         """Return the pods whose gates are to be taken off now, of gangs that changed and of calls that got lost."""
         self._end_calls(now_s)
         lost = {uid for uid, call in self._calls.items() if call.over_s <= now_s}
-        uids = self._cluster.changes.take_strays() | lost
+        uids, self._strays = self._strays | lost, set()
         pods = [pod for uid in uids if (pod := self._cluster.pods.get(uid)) is not None]
         keys = self._changed.union(key for pod in pods if (key := key_of(pod)) is not None)
         self._changed = set()

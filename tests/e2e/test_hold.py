@@ -65,10 +65,14 @@ def take_gates_off(namespace: Namespace, name: str) -> None:
 
 def filter_calls(cluster: Cluster) -> float:
     """Return how many filter calls the extender has answered."""
+    return counted(cluster, "verb_duration_seconds_count", 'verb="filter"')
+
+
+def counted(cluster: Cluster, metric: str, label: str) -> float:
+    """Return the sum of the extender's own figures of this metric that have the label."""
     with urllib.request.urlopen(f"{cluster.probe_url}/metrics", timeout=5) as answer:  # noqa: S310 - our own process
         text = answer.read().decode()
-    counts = re.findall(r'^gang_extender_verb_duration_seconds_count\{.*verb="filter".*\} (\S+)$', text, re.MULTILINE)
-    return sum(map(float, counts))
+    return sum(map(float, re.findall(rf"^gang_extender_{metric}{{.*{label}.*}} (\S+)$", text, re.MULTILINE)))
 
 
 def filter_calls_while_busy(namespace: Namespace, busy: str) -> float:
@@ -95,6 +99,7 @@ def test_a_gang_that_waits_costs_no_filter_call_and_runs_whole_when_a_node_joins
         namespace.apply(member(f"w-{index}", 4))
 
     assert filter_calls_while_busy(namespace, "busy") == 0
+    assert "1 Insufficient nvidia.com/gpu" in namespace.describe_pod("w-3"), "they are told why they wait"
     assert gates(namespace) == {"busy": []} | {f"w-{index}": [HOLD_GATE] for index in range(4)}
 
     # Without its gate one of them is turned away, again and again: that is the load that is saved.
@@ -167,6 +172,36 @@ def test_pods_that_were_created_while_the_extender_was_away_are_let_go(cluster: 
 
     assert set(map(tuple, before.values())) == {(HOLD_GATE,)}
     wait_running(namespace, 3, "all run")
+
+
+def test_a_pod_that_has_a_node_is_left_alone(cluster: Cluster, namespace: Namespace) -> None:
+    """The API server would refuse it with a gate."""
+    cluster.add_node("gpu-0", gpus=1)
+    namespace.apply(pod("fixed", nodeName="gpu-0"), pod("foreign", schedulerName="default-scheduler", gpus=0))
+    wait_running(namespace, 2, "both run")
+
+
+def test_an_extender_that_may_not_change_pods_says_so_once_and_tries_seldom(
+    cluster: Cluster, namespace: Namespace
+) -> None:
+    cluster.add_node("gpu-0", gpus=3)
+    binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    granted = cluster.api.get(f"{binding}/gang-extender-hold")
+    cluster.api.delete(f"{binding}/gang-extender-hold")
+    time.sleep(1)  # until the API server's authorizer has noticed
+    before = cluster.log_tail(EXTENDER, 1000).count("cannot patch resource")
+
+    namespace.apply(*(pod(f"w-{index}") for index in range(3)))
+    wait_for(
+        lambda: counted(cluster, "releases_total", 'result="refused"') >= 3, DEADLINE_S, "the releases are refused"
+    )
+    time.sleep(3)
+
+    assert counted(cluster, "releases_total", 'result="refused"') == 3
+    assert cluster.log_tail(EXTENDER, 1000).count("cannot patch resource") == before + 1
+    granted["metadata"] = {"name": granted["metadata"]["name"]}
+    cluster.api.create(binding, granted)
+    wait_running(namespace, 3, "they run once it may")
 
 
 def test_a_namesake_created_since_keeps_its_gate(cluster: Cluster, namespace: Namespace) -> None:

@@ -92,9 +92,12 @@ def test_a_pod_of_another_scheduler_goes_at_once_and_the_log_says_so(gang: str |
 def test_a_member_whose_gang_cannot_be_read_stays() -> None:
     rig = Rig(a_node("n1"))
     pod = a_pod("w", gang="g", problem="min-available is no number", held=True)
-    rig.create(pod)
-    rig.later()
+    for _ in range(2):
+        rig.create(structs.replace(pod, nominated_node="n1"), pod)
+        rig.later()
     assert rig.take_gates_off() == []
+    (told,) = rig.announcements
+    assert (told.pod.name, told.note) == ("w", 'Gang "default/g": min-available is no number')
 
     rig.create(structs.replace(pod, gang=GangClaim(GangKey("default/g"), 1)))
     rig.later()
@@ -238,7 +241,7 @@ def test_room_of_a_gang_whose_gates_do_not_come_off_goes_to_another() -> None:
 def test_members_that_need_a_sibling_beside_them_go_when_kube_scheduler_knows_of_it() -> None:
     beside = Relations(affinity=(AffinityTerm("zone", (Requirement("role", "In", ("ps",)),), ("default",)),))
     rig = Rig(*(a_node(zone, gpu=3, labels={"zone": zone}) for zone in "ab"))
-    wants = {"shape": a_shape(relations=beside), "labels": {"role": "worker"}}
+    wants: dict[str, Any] = {"shape": a_shape(relations=beside), "labels": {"role": "worker"}}
     server = a_pod("ps", gang="g", min_available=3, role="ps", labels={"role": "ps"}, held=True, created_at=9)
     rig.create(*workers("g", 2, min_available=3, **wants), server)
     rig.later()
