@@ -42,19 +42,13 @@ class Effects(Struct, frozen=True):
 
 
 class Cycle:
-    """Carries the state's changes on to waiting calls and to the API server."""
+    """Carries the state's changes on to waiting calls and to the API server. `releases` knows which gates come off."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        planner: Planner,
-        barrier: Barrier,
-        effects: Effects,
-    ) -> None:
+    def __init__(self, cluster: Cluster, planner: Planner, barrier: Barrier, effects: Effects) -> None:
+        self.releases = Releases(cluster)
         self._cluster = cluster
         self._planner = planner
         self._barrier = barrier
-        self.releases = Releases(cluster)
         self._effects = effects
         self._statuses = GroupStatuses(cluster.gangs)
         self._wakeups = WakeUps(cluster)

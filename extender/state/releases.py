@@ -16,7 +16,7 @@ from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster, key_of
 
 SILENT_S = 5.0
-"""After so long a release counts as lost; it takes some 10 ms, and one that only waits for its turn is not written twice."""
+"""After so long a release counts as lost. One takes milliseconds; one that still waits for its turn is not doubled."""
 
 LONGEST_S = 30.0
 """Room is held for a minute: at least one repeat falls into it. What we may not do is tried as seldom."""
