@@ -1,9 +1,10 @@
 """Which pods are to lose our scheduling gate now?
 
 Members go when their whole gang has room, and when kube-scheduler, which does not know of room that is only planned,
-can grant what they ask of their siblings. Whoever does not wait for such a gang has no use for the gate and loses it at
-once: a pod without a gang or of a foreign scheduler, a further member of a gang that runs. Members of a gang that
-waits, that nobody declared, or whose own metadata is wrong keep theirs.
+can grant what they ask of their siblings. Where others are to be preempted for a gang, the members that they make way
+for go ahead: kube-scheduler kills only for pods that it knows. Whoever does not wait for such a gang has no use for the
+gate and loses it at once: a pod without a gang or of a foreign scheduler, a further member of a gang that runs. Members
+of a gang that waits, that nobody declared, or whose own metadata is wrong keep theirs.
 """
 
 from collections.abc import Iterable
@@ -94,9 +95,11 @@ class Releases:
         gangs = self._cluster.gangs
         held = gangs.held(key)
         gang = gangs.get(key) if held else None
-        going = [pod for pod in held if not gangs.serves(pod)]
+        earmark = self._cluster.earmarks.get(key)
+        parts = earmark.parts if earmark else {}
+        going = [pod for pod in held if not gangs.serves(pod) or pod.uid in parts]
         if gang is not None and (gang.satisfied or self._is_whole(gang)):
-            ours = [pod for pod in held if gangs.serves(pod)]
+            ours = [pod for pod in held if pod not in going]
             seen = self._cluster.without_planned() if any(pod.shape.relations for pod in ours) else None
             going += [pod for pod in ours if self._is_next(pod, gang, seen)]
         return going

@@ -174,6 +174,20 @@ def test_pods_that_were_created_while_the_extender_was_away_are_let_go(cluster: 
     wait_running(namespace, 3, "all run")
 
 
+def test_a_gang_of_higher_priority_preempts_and_runs_whole(cluster: Cluster, namespace: Namespace) -> None:
+    metadata = {"name": f"{namespace.name}-high"}
+    cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 1000})
+    cluster.add_node("gpu-0", gpus=1)
+    cluster.add_node("gpu-1", gpus=1)
+    namespace.apply(pod("low-0"), pod("low-1"))
+    wait_running(namespace, 2, "those of low priority run")
+
+    for index in range(2):
+        namespace.apply(member(f"w-{index}", 2, priorityClassName=metadata["name"]))
+
+    wait_for(lambda: namespace.running() == ["w-0", "w-1"], DEADLINE_S, "the gang runs instead of them")
+
+
 def test_a_pod_that_has_a_node_is_left_alone(cluster: Cluster, namespace: Namespace) -> None:
     """The API server would refuse it with a gate."""
     cluster.add_node("gpu-0", gpus=1)
