@@ -7,12 +7,12 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from e2e import demo
 from e2e.build import BuildError, all_binaries, report_to_stderr
 from e2e.client import ApiError
-from e2e.cluster import DeadlineExceededError, StartError, start_cluster
+from e2e.cluster import DeadlineExceededError, Mode, StartError, start_cluster
 from e2e.elasticjob.launcher import start_elasticjob_operator
 from e2e.kubelet import run as run_kubelet_stand_in
 from e2e.nodes import NodeFileError, read_nodes
@@ -44,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     build.set_defaults(run=_build)
     up = commands.add_parser("up", help="start a control plane with the extender and keep it until Ctrl-C")
     up.add_argument("--nodes", type=Path, required=True, metavar="FILE", help="a YAML stream of Node objects")
+    up.add_argument(
+        "--mode", choices=get_args(Mode), default="filter", help="how pods wait (see Hold mode in README.md)"
+    )
     up.set_defaults(run=_up)
     show = commands.add_parser("demo", help="show on a control plane what the extender does for a gang")
     show.set_defaults(run=lambda _: demo.run())
@@ -61,7 +64,7 @@ def _build(_: argparse.Namespace) -> int:
 
 def _up(options: argparse.Namespace) -> NoReturn:
     nodes = read_nodes(options.nodes)
-    with start_cluster() as cluster:
+    with start_cluster(mode=options.mode) as cluster:
         cluster.add_nodes(nodes)
         start_elasticjob_operator(cluster)
         print(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}", flush=True)

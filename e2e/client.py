@@ -77,9 +77,10 @@ class ApiClient:
             raise
         return found
 
-    def create(self, path: str, body: Object) -> Any:
-        """POST to a collection; a field that the API server does not know is an error."""
-        return self._send("POST", f"{path}?fieldValidation=Strict&fieldManager={_FIELD_MANAGER}", body)
+    def create(self, path: str, body: Object, *, dry_run: bool = False) -> Any:
+        """POST to a collection, for show only in a dry run; a field that the API server does not know is an error."""
+        query = f"fieldValidation=Strict&fieldManager={_FIELD_MANAGER}{'&dryRun=All' if dry_run else ''}"
+        return self._send("POST", f"{path}?{query}", body)
 
     def patch(self, path: str, body: Object) -> Any:
         """Merge `body` into the object there."""

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from e2e import components, credentials
@@ -37,10 +37,13 @@ from e2e.processes import (
     wait_for,
 )
 
-__all__ = ["Cluster", "DeadlineExceededError", "Namespace", "Object", "StartError", "start_cluster", "wait_for"]
+__all__ = ["Cluster", "DeadlineExceededError", "Mode", "Namespace", "Object", "StartError", "start_cluster", "wait_for"]
 
 EXTENDER = "extender"
 GANG_SCHEDULER = "gang-scheduler"
+
+Mode = Literal["filter", "hold"]
+"""How pods wait that may not run yet: turned away by the filter verb, or held by a scheduling gate."""
 
 _START_S = 50.0  # 8 s are usual on two idle cores; a test with its start has 60 s
 _LONGEST_FOLDER = 92  # a socket's path has at most 103 characters on macOS and 107 on Linux
@@ -49,10 +52,13 @@ _TOKEN_S = 30 * 24 * 3600  # nobody renews it, and `up` may stay up for long
 
 
 @contextmanager
-def start_cluster(*, with_extender: bool = True, progress: Progress = report_to_stderr) -> Iterator["Cluster"]:
+def start_cluster(
+    *, with_extender: bool = True, mode: Mode = "filter", progress: Progress = report_to_stderr
+) -> Iterator["Cluster"]:
     """Build what is missing, start everything, yield when all is ready; stop all of it and leave nothing.
 
-    Without the extender its kube-scheduler is left out as well: the plain control plane. Raises BuildError, StartError.
+    Without the extender its kube-scheduler is left out as well: the plain control plane. In mode `hold` the policy of
+    manifests/hold gives pods the scheduling gate. Raises BuildError, StartError.
     """
     binaries = control_plane_binaries(progress)
     with tempfile.TemporaryDirectory(prefix="gang-e2e-") as folder:
@@ -60,7 +66,7 @@ def start_cluster(*, with_extender: bool = True, progress: Progress = report_to_
             raise StartError(f"{folder}: too long for the path of a socket; set TMPDIR to a shorter path")
         cluster = Cluster(Path(folder), binaries, progress)
         try:
-            cluster.start(with_extender=with_extender)
+            cluster.start(mode if with_extender else None)
             yield cluster
         finally:
             cluster.stop()
@@ -90,15 +96,17 @@ class Cluster:
 
     # Life cycle
 
-    def start(self, *, with_extender: bool) -> None:
-        """Start everything and wait until it is ready; raises StartError."""
+    def start(self, mode: "Mode | None") -> None:
+        """Start everything, the extender only in a mode, and wait until it is ready; raises StartError."""
         started_s = time.monotonic()
         self._start_binary("etcd", components.etcd(self.folder))
         self._start_binary("kube-apiserver", components.kube_apiserver(self.folder, self._credentials))
         self._wait_ready({"kube-apiserver": self._api_is_ready})
         probes = self._start_components()
-        if with_extender:
+        if mode is not None:
             probes |= self._start_gang_scheduling()
+        if mode == "hold":
+            probes |= self._hold_pods()
         self._wait_ready(probes)
         self._progress(f"the control plane is ready after {time.monotonic() - started_s:.1f} s")
 
@@ -228,6 +236,19 @@ class Cluster:
             EXTENDER: self._extender_is_ready,
             GANG_SCHEDULER: lambda: is_ok(f"https://127.0.0.1:{port}/readyz", self.tls),
         }
+
+    def _hold_pods(self) -> dict[str, Callable[[], bool]]:
+        self.apply(*(path.read_text(encoding="utf-8") for path in components.HOLD_MANIFESTS))
+        return {"the policy of hold mode": self._are_pods_held}
+
+    def _are_pods_held(self) -> bool:
+        spec = {"schedulerName": GANG_SCHEDULER, "containers": [{"name": "main", "image": "none"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
+        try:
+            made = self.api.create("/api/v1/namespaces/default/pods", pod, dry_run=True)
+        except ApiError:  # the namespace has no default ServiceAccount yet
+            return False
+        return "schedulingGates" in made["spec"]
 
     @property
     def _extender_config(self) -> Path:

@@ -20,6 +20,7 @@ from msgspec.json import Decoder
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 _CREDENTIALS_REREAD_S = 60.0
 """ServiceAccount tokens live ten minutes at least, and the package re-reads the in-cluster one at the same pace."""

@@ -2,7 +2,7 @@
 
 API server --watch--> Cluster --verbs: filter, prioritize, preempt, bind--> kube-scheduler
                          |
-                         +------ cycle ------> nominations, bindings, Events --> API server
+                         +------ cycle ------> nominations, releases, bindings, Events --> API server
 """
 
 import asyncio
@@ -19,10 +19,12 @@ from aiohttp import web
 
 from extender.apiserver import ApiServer, connect
 from extender.config import GangExtenderConfiguration, ServerConfig
-from extender.cycle import Cycle
+from extender.cycle import Cycle, Effects
 from extender.effects.binding import Binder
 from extender.effects.events import EventRecorder
-from extender.effects.nomination import Nomination, Nominator
+from extender.effects.gates import Release
+from extender.effects.nomination import Nomination
+from extender.effects.pod_patches import PodPatches
 from extender.effects.podgroup_status import PodGroupStatusWriter
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
@@ -82,16 +84,20 @@ class App:
         ]
         watches = {watch.source.resource: watch for watch in self._watches}
         self._health = Health(self._cluster, watches, self._metrics)
-        self._nominator = Nominator(api, self._metrics, self._is_current)
+        self._nominations = PodPatches(api, self._metrics.nominations, self._is_current)
+        self._releases = PodPatches(api, self._metrics.releases, self._is_wanted)
         self._recorder = EventRecorder(api, self._metrics, socket.gethostname(), time.time)
         self._statuses = PodGroupStatusWriter(api, self._metrics, POD_GROUP_PATHS)
         self._cycle = Cycle(
             self._cluster,
             self._planner,
             self._barrier,
-            nominate=self._nominator.submit,
-            announce=self._recorder.announce,
-            report=self._statuses.submit,
+            Effects(
+                nominate=self._nominations.submit,
+                release=self._releases.submit,
+                announce=self._recorder.announce,
+                report=self._statuses.submit,
+            ),
         )
         bind = Bind(self._cluster, self._barrier, Binder(api, self._metrics))
         self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)
@@ -107,7 +113,8 @@ class App:
                 tasks.create_task(job)
                 for job in (
                     *(watch.run() for watch in self._watches),
-                    self._nominator.run(),
+                    self._nominations.run(),
+                    self._releases.run(),
                     self._recorder.run(),
                     self._statuses.run(),
                     self._cycle.run(self._health.is_ready),
@@ -137,6 +144,9 @@ class App:
         if pod is None or slot is None or slot.stage is not Stage.PLANNED:
             return False
         return slot.node == (nomination.node or pod.nominated_node)
+
+    def _is_wanted(self, release: Release) -> bool:
+        return self._cycle.releases.is_wanted(release.uid)
 
 
 def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source[Any]]:

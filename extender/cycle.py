@@ -7,42 +7,49 @@ verbs answer from the same state; what they change wakes the next cycle.
 import asyncio
 from collections.abc import Callable
 
-from extender.decide.explain import announce_placed
+import structlog
+from msgspec import Struct
+
+from extender.decide.explain import announce_placed, explain_not_waiting
+from extender.effects.gates import Release
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
 from extender.model.gang import Gang
+from extender.model.pod import Pod
 from extender.model.pod_group import StatusReport
 from extender.state.cluster import Cluster
 from extender.state.complaints import Complaints
 from extender.state.group_statuses import GroupStatuses
 from extender.state.notices import Notices
 from extender.state.planning import Planner
+from extender.state.releases import Releases
 from extender.state.wakeups import WakeUps
 from extender.verbs.barrier import Barrier
 
 UNREADY_PAUSE_S = 1.0
 """How often to look whether the state can be trusted again; deadlines are kept meanwhile."""
 
+_log = structlog.get_logger()
+
+
+class Effects(Struct, frozen=True):
+    """What takes the cycle's decisions to the API server; none of them waits."""
+
+    nominate: Callable[[Nomination], None]
+    release: Callable[[Release], None]
+    announce: Callable[[Announcement], None]
+    report: Callable[[StatusReport], None]
+
 
 class Cycle:
-    """Carries the state's changes on to waiting calls and, through the three functions, to the API server."""
+    """Carries the state's changes on to waiting calls and to the API server. `releases` knows which gates come off."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        planner: Planner,
-        barrier: Barrier,
-        *,
-        nominate: Callable[[Nomination], None],
-        announce: Callable[[Announcement], None],
-        report: Callable[[StatusReport], None],
-    ) -> None:
+    def __init__(self, cluster: Cluster, planner: Planner, barrier: Barrier, effects: Effects) -> None:
+        self.releases = Releases(cluster)
         self._cluster = cluster
         self._planner = planner
         self._barrier = barrier
-        self._submit = nominate
-        self._announce = announce
-        self._report = report
+        self._effects = effects
         self._statuses = GroupStatuses(cluster.gangs)
         self._wakeups = WakeUps(cluster)
         self._complaints = Complaints(cluster.gangs)
@@ -72,19 +79,24 @@ class Cycle:
         touched = self._cluster.changes.take_touched() | self._complaints.overdue(now_s) | self._notices.overdue(now_s)
         self._barrier.reconsider(touched)
 
-        # 3. Wake members that sleep in kube-scheduler although room is held for them.
+        # 3. Wake members that sleep in kube-scheduler although room is held for them, and let held pods go that may.
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
         for pod, node in self._wakeups.due(gangs, now_s):
-            self._submit(Nomination(pod.namespace, pod.name, pod.uid, node))
+            self._effects.nominate(Nomination(pod.namespace, pod.name, pod.uid, node))
+        strays = self._cluster.changes.take_strays()
+        self.releases.look_at(touched, strays)
+        for pod in self.releases.due(now_s) if may_plan else ():
+            self._let_go(pod)
 
         # 4. Say what users should know.
         for gang in gangs:
             announcements += [*self._news_of(gang), *self._complaints.take_due(gang, now_s)]
         announcements += [notice for key in touched for notice in self._notices.take_due(key, now_s)]
+        announcements += self._notices.take_due_of_strays(strays)
         for announcement in announcements:
-            self._announce(announcement)
+            self._effects.announce(announcement)
         for status in [status for key in touched for status in self._statuses.take_due(key)]:
-            self._report(status)
+            self._effects.report(status)
 
         # 5. Forget pods and gangs that are gone.
         for key in touched.difference(gang.key for gang in gangs):
@@ -96,13 +108,19 @@ class Cycle:
             self._wakeups.forget(uid)
 
     def _next_s(self) -> float | None:
-        times = (
-            self._planner.next_deadline_s(),
-            self._wakeups.next_s(),
-            self._complaints.next_due_s(),
-            self._notices.next_due_s(),
+        clocks = (
+            self._planner.next_deadline_s,
+            self._wakeups.next_s,
+            self.releases.next_s,
+            self._complaints.next_due_s,
+            self._notices.next_due_s,
         )
-        return min((at_s for at_s in times if at_s is not None), default=None)
+        return min((at_s for next_s in clocks if (at_s := next_s()) is not None), default=None)
+
+    def _let_go(self, pod: Pod) -> None:
+        if not self._cluster.gangs.serves(pod):
+            _log.warning("a pod that is not ours has our gate", text=explain_not_waiting(pod))
+        self._effects.release(Release(pod.namespace, pod.name, pod.uid))
 
     def _news_of(self, gang: Gang) -> list[Announcement]:
         if gang.satisfied and gang.key in self._barrier.opened:

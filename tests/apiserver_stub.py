@@ -278,13 +278,16 @@ async def _never() -> web.StreamResponse:
 
 
 def _merged(content: Json, patch: Json) -> Json:
-    """Return what an application/merge-patch+json makes of the content."""
+    """Return what a merge patch makes of the content; of a strategic one, deletions from a list by name as well."""
     merged = dict(content)
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
         elif isinstance(value, dict):
             merged[key] = _merged(merged.get(key) or {}, value)
+        elif isinstance(value, list) and all(isinstance(item, dict) and "$patch" in item for item in value):
+            gone = {item["name"] for item in value}
+            merged[key] = [item for item in merged.get(key) or () if item["name"] not in gone]
         else:
             merged[key] = value
     return merged

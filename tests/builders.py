@@ -67,6 +67,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     finished: bool = False,
     terminating: bool = False,
     gated: bool = False,
+    held: bool = False,
     labels: dict[str, str] | None = None,
 ) -> Pod:
     """Return a pod; with `problem` its claim on `gang` is a bad one, and `shape` takes the place of the amounts."""
@@ -88,6 +89,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
         finished=finished,
         terminating=terminating,
         gated=gated,
+        held=held,
         role=role,
         rank=rank,
         gang=claim,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
-from extender.cycle import Cycle
+from extender.cycle import Cycle, Effects
+from extender.effects.gates import Release
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey
@@ -40,15 +41,19 @@ class Rig:
         self.filter = Filter(self.cluster, self.planner)
         self.barrier = Barrier(self.cluster, Metrics("test"))
         self.nominations: list[Nomination] = []
+        self.releases: list[Release] = []
         self.announcements: list[Announcement] = []
         self.reports: list[StatusReport] = []
         self.cycle = Cycle(
             self.cluster,
             self.planner,
             self.barrier,
-            nominate=self.nominations.append,
-            announce=self.announcements.append,
-            report=self.reports.append,
+            Effects(
+                nominate=self.nominations.append,
+                release=self.releases.append,
+                announce=self.announcements.append,
+                report=self.reports.append,
+            ),
         )
         self.cluster.replace_nodes(nodes)
 
@@ -99,6 +104,14 @@ class Rig:
         known = structs.replace(self.cluster.pods[pod.uid], turned_away=True, nominated_node="")
         self.cluster.upsert_pod(known)
         return known
+
+    def take_gates_off(self) -> list[str]:
+        """Take off the gates, as the API server does, that it was asked to and still is; return whose."""
+        asked, self.releases[:] = self.releases[:], []
+        wanted = [release for release in asked if self.cycle.releases.is_wanted(release.uid)]
+        for release in wanted:
+            self.cluster.upsert_pod(structs.replace(self.cluster.pods[release.uid], held=False))
+        return [release.name for release in wanted]
 
     def delete(self, *pods: Pod) -> None:
         """Pods are gone, and the watch says so."""

@@ -12,6 +12,7 @@ import pytest
 
 from extender.app import serve
 from extender.config import GangConfig, GangExtenderConfiguration, ServerConfig
+from extender.model.pod import HOLD_GATE
 from tests.apiserver_stub import ApiServerStub
 from tests.builders import gang_annotations, node_json, pod_json, uid_of
 from tests.conftest import write_kubeconfig
@@ -130,6 +131,20 @@ async def test_a_waiting_gang_is_nominated_when_a_node_joins(
         await eventually(lambda: len(stub.calls_of("patch")) >= 2)
         nominations = sorted(call.path for call in stub.calls_of("patch"))
         assert nominations == [f"{PODS}/w0/status", f"{PODS}/w1/status"]
+
+
+async def test_a_held_gang_loses_its_gates_when_a_node_joins(
+    stub: ApiServerStub, kubeconfig: str, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    async with running(kubeconfig, unused_tcp_port_factory) as extender:
+        await extender.until_ready()
+        for name in ("w0", "w1"):
+            await stub.put(f"{PODS}/{name}", member(name, 2, spec={"schedulingGates": [{"name": HOLD_GATE}]}))
+        await stub.put("/api/v1/nodes/n1", node_json("n1"))
+        specs = [stub.objects[f"{PODS}/{name}"]["spec"] for name in ("w0", "w1")]
+        assert all(spec["schedulingGates"] for spec in specs)
+        await eventually(lambda: not any(stub.objects[f"{PODS}/w{i}"]["spec"]["schedulingGates"] for i in range(2)))
+        assert len(stub.calls_of("patch")) == 2
 
 
 async def test_while_the_api_server_is_away_verbs_say_so_and_the_extender_recovers_by_itself(

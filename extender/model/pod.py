@@ -13,6 +13,9 @@ Seniority: TypeAlias = tuple[bool, int, float]
 """Who comes before whom where room is short: what sorts first. Stranded gangs come first, then what has the higher
 priority, then what is older."""
 
+HOLD_GATE = "gang-extender.io/hold"
+"""The scheduling gate with which pods are created in hold mode, by manifests/hold or by their own template."""
+
 
 class Toleration(Struct, frozen=True, gc=False):
     """One of `spec.tolerations`; empty strings where the field is absent."""
@@ -139,7 +142,8 @@ class Pod(Struct, frozen=True, gc=False):
     `role` is its part in a training job (`ps`, `worker`, `master`, ...), empty when no label says so; `rank` is its
     number there where that outlives a replacement of the pod, empty otherwise. `gang` is None for a pod without gang
     metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod
-    sleeps until something wakes it.
+    sleeps until something wakes it. A pod that is `held` has our scheduling gate, one that is `gated` has a gate of
+    others and is not to be placed yet.
     """
 
     uid: PodUid
@@ -159,6 +163,7 @@ class Pod(Struct, frozen=True, gc=False):
     succeeded: bool = False
     terminating: bool = False
     gated: bool = False
+    held: bool = False
     turned_away: bool = False
     role: str = ""
     rank: str = ""

@@ -46,6 +46,7 @@ class Metrics:
         )
         self.bindings = self._counter("bindings", "Pods that were to be bound.", "result")
         self.nominations = self._counter("nominations", "Changes of status.nominatedNodeName.", "result")
+        self.releases = self._counter("releases", "Pods whose scheduling gate was to be taken off.", "result")
         self.pod_group_statuses = self._counter("pod_group_statuses", "Changes of a PodGroup's status.", "result")
         self.events = self._counter("events", "Announcements to be written as Events.", "result")
 

@@ -18,6 +18,7 @@ class Changes:
         self._gangs: set[GangKey] = set()
         self._to_plan: set[GangKey] = set()
         self._gone: set[PodUid] = set()
+        self._strays: set[PodUid] = set()
         self._wake: Callable[[], None] = _nobody_listens
 
     def on_change(self, wake: Callable[[], None]) -> None:
@@ -43,6 +44,16 @@ class Changes:
         """Note that a pod is gone."""
         self._gone.add(uid)
         self._wake()
+
+    def stray(self, uid: PodUid) -> None:
+        """Note a pod with our gate that is a member of no gang."""
+        self._strays.add(uid)
+        self._wake()
+
+    def take_strays(self) -> set[PodUid]:
+        """Return the strays since the last call."""
+        taken, self._strays = self._strays, set()
+        return taken
 
     def take_gone(self) -> set[PodUid]:
         """Return the pods that went since the last call."""

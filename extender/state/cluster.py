@@ -85,14 +85,16 @@ class Cluster:
 
         It does not know of room that is only planned, nor of the pod that it asks about.
         """
-        if pod.shape.relations is None:
-            return False
+        return pod.shape.relations is not None and bool(self.without_planned(slot).fit(pod.occupant, slot.node))
+
+    def without_planned(self, asked_for: Slot | None = None) -> Trial:
+        """Return the cluster as kube-scheduler knows it, without the pod that it asks for."""
         trial = Trial(self.snapshot())
         for reservation in self.reservations:
-            for held in reservation.slots:
-                if held is slot or held.stage is Stage.PLANNED:
-                    trial.evict(held.occupant, held.node)
-        return bool(trial.fit(pod.occupant, slot.node))
+            for slot in reservation.slots:
+                if slot is asked_for or slot.stage is Stage.PLANNED:
+                    trial.evict(slot.occupant, slot.node)
+        return trial
 
     def replace_nodes(self, nodes: Iterable[Node]) -> None:
         """Take a full list of nodes: those that are not in it are gone."""
@@ -161,6 +163,8 @@ class Cluster:
             self.changes.touch(key)
             if before is None or _planning_view(before) != _planning_view(pod):
                 self._note_member(pod, key, slot)
+        elif pod.held:
+            self.changes.stray(pod.uid)
 
     def learn_pod(self, pod: Pod) -> Pod:
         """Return the pod that kube-scheduler asks about as it is known here; it may be ahead of our watch.

@@ -117,7 +117,16 @@ class GangIndex:
     def is_waiting(self, pod: Pod) -> bool:
         """Whether the pod is a member that we are to place."""
         alive = not (pod.finished or pod.terminating or pod.gated)
-        return alive and not pod.node_name and pod.scheduler_name in self._scheduler_names
+        return alive and not pod.node_name and self.serves(pod)
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether the pod names one of our schedulers."""
+        return pod.scheduler_name in self._scheduler_names
+
+    def held(self, key: GangKey) -> list[Pod]:
+        """Return the pods that claim the gang and carry our gate, whether they are ours to place or not."""
+        members = self._members.get(key, {}).values()
+        return [pod for pod in members if pod.held and not (pod.finished or pod.terminating)]
 
     def to_place(self, key: GangKey) -> list[Pod]:
         """Return the members that we are to place, also of a gang that is not declared; without those replaced."""

@@ -7,9 +7,9 @@ whose reason has changed since. They get an Event of ours.
 
 from collections.abc import Iterable
 
-from extender.decide.explain import announce_rejection, explain_gathering, explain_undeclared
+from extender.decide.explain import announce_rejection, explain_bad_claim, explain_gathering, explain_undeclared
 from extender.model.announcement import Announcement
-from extender.model.claim import GangKey
+from extender.model.claim import BadGangClaim, GangKey
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
 from extender.state.standings import Standings
@@ -41,6 +41,18 @@ class Notices:
         if later:
             self._due_s[key] = min(later)
         return [announce_rejection(pod, text) for pod in due]
+
+    def take_due_of_strays(self, uids: Iterable[PodUid]) -> list[Announcement]:
+        """Return what is to be said to pods that keep our gate since what they say of their gang cannot be used."""
+        due = []
+        for uid in uids:
+            pod = self._cluster.pods.get(uid)
+            if pod is not None and isinstance(pod.gang, BadGangClaim) and self._cluster.gangs.serves(pod):
+                text = explain_bad_claim(pod.gang)
+                if self._told.get(uid) != text:
+                    self._told[uid] = text
+                    due.append(announce_rejection(pod, text))
+        return due
 
     def overdue(self, now_s: float) -> set[GangKey]:
         """Return the gangs for which `take_due` has something to say by now."""

@@ -157,6 +157,12 @@ class Reservations:
             self._end(reservation, [slot])
             self._changes.plan(reservation.key)
 
+    def restart(self, uid: PodUid, now_s: float) -> None:
+        """Let the time of the pod's room begin anew: only now can it come. A bind call that is held has its own end."""
+        slot = self.slot_of(uid)
+        if slot is not None and slot.stage <= Stage.ACCEPTED:
+            slot.since_s = now_s
+
     def open_barrier(self, key: GangKey) -> None:
         """Let every held bind call of the gang post its Binding."""
         for slot in self.slots_of(key):

@@ -9,7 +9,7 @@ from sys import intern
 from extender.model.claim import BadGangClaim, GangClaim
 from extender.model.namespace import Namespace
 from extender.model.node import Node
-from extender.model.pod import NodeSelectorTerm, Pod, PodShape
+from extender.model.pod import HOLD_GATE, NodeSelectorTerm, Pod, PodShape
 from extender.wire import core_v1
 from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_relations import relations_of
@@ -26,6 +26,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     created, started = meta.creation_timestamp, status.start_time
     claim = gang_of(pod)
+    gates = {gate.name for gate in spec.scheduling_gates or ()}
     return Pod(
         uid=meta.uid,
         namespace=intern(meta.namespace),
@@ -43,7 +44,8 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         succeeded=status.phase == "Succeeded",
         finished=status.phase in ("Succeeded", "Failed"),
         terminating=meta.deletion_timestamp is not None,
-        gated=bool(spec.scheduling_gates),
+        gated=bool(gates - {HOLD_GATE}),
+        held=HOLD_GATE in gates,
         turned_away=_is_turned_away(status),
         role=intern(role_of(pod)),
         rank=intern(rank_of(meta.labels or {})),

@@ -11,19 +11,20 @@ Object = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
+HOLD = ROOT / "manifests" / "hold"
 SCHEDULER_CONFIG = ROOT / "scheduler-config"
 
 
 @cache
-def manifests() -> list[Object]:
-    """Return every object of manifests/base, as the files have it."""
-    files = sorted(BASE.glob("*.yaml"))
+def manifests(folder: Path = BASE) -> list[Object]:
+    """Return every object of a folder of manifests/, as the files have it."""
+    files = sorted(folder.glob("*.yaml"))
     return [document for file in files for document in yaml.safe_load_all(file.read_text()) if "metadata" in document]
 
 
-def manifest(kind: str, name: str) -> Object:
+def manifest(kind: str, name: str, folder: Path = BASE) -> Object:
     """Return the one object of this kind and name."""
-    (found,) = (m for m in manifests() if (m["kind"], m["metadata"]["name"]) == (kind, name))
+    (found,) = (m for m in manifests(folder) if (m["kind"], m["metadata"]["name"]) == (kind, name))
     return found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from extender.state.cluster import Cluster
 from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, jobs, pod_groups
-from tests.manifests.files import Object, manifest, manifests, scheduler_config
+from tests.manifests.files import HOLD, Object, manifest, manifests, scheduler_config
 
 EXTENDER = "gang-extender"
 SCHEDULER = "gang-scheduler"
@@ -66,6 +66,15 @@ def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_n
         ("events.k8s.io", "events", "", "patch"),
     } | {(group, resource, "", verb) for group, resource in DECLARE_GANGS for verb in ("list", "watch")}
     assert list(roles_of(EXTENDER)) == [("the cluster", "ClusterRole", EXTENDER)]
+
+
+def test_in_hold_mode_the_extender_may_change_pods_as_well() -> None:
+    """The gate is in the spec, and there is no smaller right."""
+    role, binding = (manifest(kind, "gang-extender-hold", HOLD) for kind in ("ClusterRole", "ClusterRoleBinding"))
+    assert rights(role) == {("", "pods", "", "patch")}
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("ClusterRole", "gang-extender-hold")
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": EXTENDER, "namespace": "gang-extender"}]
+    assert {m["kind"] for m in manifests(HOLD) if "Role" in m["kind"]} == {"ClusterRole", "ClusterRoleBinding"}
 
 
 def test_the_second_scheduler_has_a_schedulers_roles_and_its_own_lease() -> None:

@@ -24,7 +24,7 @@ def test_a_nomination_wiped_before_the_cycle_saw_it_is_written_again() -> None:
 
 
 def test_a_nomination_that_could_not_be_written_is_submitted_again_soon() -> None:
-    """Nominator gave up after its tries ("whoever plans nominates again"), and nobody does for a minute."""
+    """It was given up after some tries ("whoever plans asks again"), and nobody plans for a minute."""
     rig = Rig(a_node("n1", gpu=0))
     pod = a_pod("w", gang="g", min_available=1)
     rig.create(pod)

@@ -1,9 +1,10 @@
 """A small world around the extender, in which anything happens in any order.
 
 It has an API server whose watch lags, a kube-scheduler with a view of its own (queue, back-off, assumed pods, lost
-connections, filters that refuse nodes for reasons we do not know), and posts that fail. Whatever happens: no gang is
-ever bound in part but for a failed post or a deleted member, no node is overcommitted, no call is held for ever, the
-cycle comes to rest, and once the world is fair again no gang waits that fits.
+connections, filters that refuse nodes for reasons we do not know), and posts that fail. Some pods are held by our
+gate, whose removal may get lost, and the extender is killed and started again. Whatever happens: no gang is ever bound
+in part but for a failed post or a deleted member, no node is overcommitted, no call is held for ever, the cycle comes
+to rest, and once the world is fair again no gang waits that fits.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import structs
 
 from extender.effects.binding import Binding, BindOutcome
-from extender.model.claim import GangClaim
+from extender.model.claim import GangClaim, GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.state.reservations import Stage
@@ -44,8 +45,7 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.rig = Rig()
-        self.verb = Bind(self.rig.cluster, self.rig.barrier, self)
+        self.begin(1000.0)
         self.serial = 0
         self.nodes: dict[str, int] = {}
         self.truth: dict[str, Pod] = {}
@@ -57,13 +57,19 @@ class World(RuleBasedStateMachine):
         self.posts: dict[str, tuple[asyncio.Future[BindOutcome], Binding]] = {}
         self.refusing: set[tuple[str, str]] = set()
         self.excused: set[str] = set()
-        self.seen_nominations = 0
         self.tasks: list[asyncio.Task[str]] = []
         for _ in range(3):
             self._node(2)
         if self.samples:
             for _ in range(100):
                 self._node(0)
+
+    def begin(self, now_s: float) -> None:
+        """Start an extender that knows nothing yet."""
+        self.rig = Rig()
+        self.rig.now_s = now_s
+        self.verb = Bind(self.rig.cluster, self.rig.barrier, self)
+        self.seen_nominations = 0
 
     def teardown(self) -> None:
         for task in self.tasks:
@@ -118,10 +124,20 @@ class World(RuleBasedStateMachine):
         for nomination in self.rig.nominations[self.seen_nominations :]:
             pod = self.truth.get(nomination.uid)
             if pod is not None and not pod.node_name:
+                assert not pod.held, "kube-scheduler does not know it yet"
                 self._write(structs.replace(pod, nominated_node=nomination.node))
                 if pod.uid not in self.backoff and pod.uid not in self.assumed:
                     self.queue.add(pod.uid)
         self.seen_nominations = len(self.rig.nominations)
+
+    def _write_releases(self, count: int | None = None) -> None:
+        asked = self.rig.releases[:count]
+        del self.rig.releases[:count]
+        for release in asked:
+            pod = self.truth.get(release.uid)
+            if pod is not None and pod.held and self.rig.cycle.releases.is_wanted(release.uid):
+                self._write(structs.replace(pod, held=False))
+                self.queue.add(pod.uid)
 
     def _finish_calls(self) -> None:
         for uid, (task, _, _, _) in tuple(self.calls.items()):
@@ -140,7 +156,7 @@ class World(RuleBasedStateMachine):
     def _wake(self) -> None:
         self.queue.update(
             uid for uid, pod in self.truth.items()
-            if not pod.node_name and uid not in self.assumed and uid not in self.backoff
+            if not (pod.node_name or pod.held or uid in self.assumed or uid in self.backoff)
         )  # fmt: skip
 
     def free(self, node: str) -> int:
@@ -176,14 +192,38 @@ class World(RuleBasedStateMachine):
         return data.draw(st.sampled_from(names)) if names else None
 
     # --- rules
-    @rule(gang=st.sampled_from("abc"), count=st.integers(1, 3))
-    def create(self, gang: str, count: int) -> None:
+    @rule(gang=st.sampled_from("abc"), count=st.integers(1, 3), held=st.booleans())
+    def create(self, gang: str, count: int, held: bool) -> None:
         low = MIN_AVAILABLE[gang]
         for _ in range(count):
             number = self._next()
-            pod = a_pod(f"{gang}{number:03}", gang=gang, min_available=low, created_at=number)
+            pod = a_pod(f"{gang}{number:03}", gang=gang, min_available=low, created_at=number, held=held)
             self._write(pod)
-            self.queue.add(pod.uid)
+            if not held:
+                self.queue.add(pod.uid)
+
+    @rule(count=st.integers(1, 2))
+    def write_releases(self, count: int) -> None:
+        self._write_releases(count)
+
+    @rule()
+    def lose_releases(self) -> None:
+        self.rig.releases.clear()
+
+    @rule()
+    def kill_and_start_again(self) -> None:
+        for uid in tuple(self.posts):
+            self._settle(uid, "bound")
+        for uid, (task, *_) in self.calls.items():
+            task.cancel()
+            self.assumed.pop(uid, None)
+            self.backoff[uid] = self.rig.now_s + 5
+        self.calls.clear()
+        self.lag.clear()
+        self.begin(self.rig.now_s)
+        for name, gpu in self.nodes.items():
+            self.rig.cluster.upsert_node(a_node(name, gpu=gpu))
+        self.rig.cluster.replace_pods(self.truth.values())
 
     @rule(data=st.data())
     def schedule(self, data: st.DataObject) -> None:
@@ -290,6 +330,7 @@ class World(RuleBasedStateMachine):
         self.refusing.clear()
         for _ in range(25):
             for _ in range(4):
+                self._write_releases()
                 self._deliver()
                 for uid in tuple(self.posts):
                     self._settle(uid, "bound")
@@ -316,6 +357,9 @@ class World(RuleBasedStateMachine):
             note(f"{key} need {need} of {room} - {others}")
             assert need > room - others, f"{key} fits and waits for ever"
             assert self._told(gang)
+        for pod in self.truth.values():
+            gang = self.rig.cluster.gangs.get(GangKey(gang_of(pod)))
+            assert not pod.held or gang is None or not gang.satisfied, f"{pod.name} is held for ever"
 
     def _told(self, gang: Gang) -> bool:
         standing = self.rig.planner.standings.get(gang.key)

@@ -7,7 +7,7 @@ from msgspec import Raw, convert
 
 from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
-from extender.model.pod import NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
+from extender.model.pod import HOLD_GATE, NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
 from extender.wire import core_v1
 from extender.wire.kube import NAMESPACES
 from extender.wire.objects import node_of, pod_of
@@ -64,9 +64,21 @@ def test_a_pod_with_a_deletion_timestamp_is_terminating_and_occupies_its_node() 
     assert read.occupies_node
 
 
-@pytest.mark.parametrize(("gates", "gated"), [(None, False), ([], False), ([{"name": "hold"}], True)])
-def test_a_pod_with_scheduling_gates_is_gated(gates: list[dict[str, str]] | None, *, gated: bool) -> None:
-    assert pod(spec={"schedulingGates": gates}).gated == gated
+@pytest.mark.parametrize(
+    ("gates", "gated", "held"),
+    [
+        (None, False, False),
+        ([], False, False),
+        (["example.com/quota"], True, False),
+        ([HOLD_GATE], False, True),
+        ([HOLD_GATE, "example.com/quota"], True, True),
+    ],
+)
+def test_a_pod_is_held_by_our_scheduling_gate_and_gated_by_any_other(
+    gates: list[str] | None, *, gated: bool, held: bool
+) -> None:
+    read = pod(spec={"schedulingGates": None if gates is None else [{"name": name} for name in gates]})
+    assert (read.gated, read.held) == (gated, held)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,20 @@
-"""Nominations reach the API server, the latest of a pod's wins, and none that is out of date is written."""
+"""Patches of pods reach the API server, the latest of a pod's wins, and none that is out of date is written.
+
+Nominations stand for all of them.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from extender.apiserver import ApiServer
-from extender.effects import nomination
-from extender.effects.nomination import Nomination, Nominator
+from extender.effects import pod_patches
+from extender.effects.nomination import Nomination
+from extender.effects.pod_patches import PodPatches
 from extender.observe.metrics import Metrics
 from tests.apiserver_stub import Answer, ApiServerStub, answer, break_off
 from tests.builders import pod_json, uid_of
@@ -40,12 +45,12 @@ def wanted() -> Wanted:
 
 
 @pytest.fixture
-def nominator(api: ApiServer, metrics: Metrics, wanted: Wanted) -> Nominator:
-    return Nominator(api, metrics, wanted, first_pause_s=0.01)
+def nominator(api: ApiServer, metrics: Metrics, wanted: Wanted) -> PodPatches[Nomination]:
+    return PodPatches(api, metrics.nominations, wanted, first_pause_s=0.01)
 
 
 @asynccontextmanager
-async def running(nominator: Nominator) -> AsyncIterator[None]:
+async def running(nominator: PodPatches[Any]) -> AsyncIterator[None]:
     task: asyncio.Task[None] = asyncio.create_task(nominator.run())
     try:
         yield
@@ -59,7 +64,7 @@ def count(metrics: Metrics, result: str) -> float:
 
 
 async def test_a_pod_is_nominated_with_its_uid_as_precondition(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     await stub.put(path_of("w0"), pod_json("w0"))
     async with running(nominator):
@@ -72,7 +77,9 @@ async def test_a_pod_is_nominated_with_its_uid_as_precondition(
     assert call.body == {"metadata": {"uid": uid_of("w0")}, "status": {"nominatedNodeName": "n1"}}
 
 
-async def test_a_nomination_is_taken_back(stub: ApiServerStub, nominator: Nominator, metrics: Metrics) -> None:
+async def test_a_nomination_is_taken_back(
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
+) -> None:
     await stub.put(path_of("w0"), pod_json("w0", status={"nominatedNodeName": "n1"}))
     async with running(nominator):
         nominator.submit(a_nomination("w0", ""))
@@ -81,7 +88,7 @@ async def test_a_nomination_is_taken_back(stub: ApiServerStub, nominator: Nomina
 
 
 async def test_a_namesake_created_since_is_left_alone(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     await stub.put(path_of("w0"), pod_json("w0", metadata={"uid": "another"}))
     async with running(nominator):
@@ -91,7 +98,7 @@ async def test_a_namesake_created_since_is_left_alone(
 
 
 async def test_a_pod_that_is_deleted_is_not_tried_again(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     async with running(nominator):
         nominator.submit(a_nomination("w0", "n1"))
@@ -100,7 +107,7 @@ async def test_a_pod_that_is_deleted_is_not_tried_again(
 
 
 async def test_what_the_server_forbids_is_not_tried_again(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     stub.answer_next("patch", answer(403))
     async with running(nominator):
@@ -111,7 +118,7 @@ async def test_what_the_server_forbids_is_not_tried_again(
 
 @pytest.mark.parametrize("fault", [answer(500), answer(429), answer(409), break_off])
 async def test_what_may_pass_is_tried_again(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics, fault: Answer
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics, fault: Answer
 ) -> None:
     await stub.put(path_of("w0"), pod_json("w0"))
     stub.answer_next("patch", fault, fault)
@@ -122,7 +129,7 @@ async def test_what_may_pass_is_tried_again(
 
 
 async def test_a_server_that_stays_away_is_given_up(
-    stopped_stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stopped_stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     async with running(nominator):
         nominator.submit(a_nomination("w0", "n1"))
@@ -131,7 +138,7 @@ async def test_a_server_that_stays_away_is_given_up(
 
 
 async def test_of_a_pods_nominations_the_latest_is_written(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     await stub.put(path_of("w0"), pod_json("w0"))
     for node in ("n1", "n2", "n3"):
@@ -142,7 +149,7 @@ async def test_of_a_pods_nominations_the_latest_is_written(
 
 
 async def test_a_nomination_never_overtakes_one_of_the_same_pod(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     await stub.put(path_of("w0"), pod_json("w0"))
 
@@ -161,7 +168,7 @@ async def test_a_nomination_never_overtakes_one_of_the_same_pod(
 
 
 async def test_a_nomination_that_is_out_of_date_is_not_written(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics, wanted: Wanted
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics, wanted: Wanted
 ) -> None:
     nominator.submit(a_nomination("w0", "n1"))
     wanted.dropped.add(a_nomination("w0", "n1"))
@@ -171,7 +178,7 @@ async def test_a_nomination_that_is_out_of_date_is_not_written(
 
 
 async def test_a_nomination_that_falls_out_of_date_between_tries_is_not_tried_again(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics, wanted: Wanted
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics, wanted: Wanted
 ) -> None:
     async def change_the_plan(request: web.Request) -> web.StreamResponse:
         wanted.dropped.add(a_nomination("w0", "n1"))
@@ -185,7 +192,7 @@ async def test_a_nomination_that_falls_out_of_date_between_tries_is_not_tried_ag
 
 
 async def test_a_gang_is_nominated_a_few_members_at_a_time(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics
 ) -> None:
     names = [f"w{number}" for number in range(50)]
 
@@ -203,9 +210,9 @@ async def test_a_gang_is_nominated_a_few_members_at_a_time(
 
 
 async def test_too_many_waiting_are_dropped_and_counted(
-    stub: ApiServerStub, nominator: Nominator, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+    stub: ApiServerStub, nominator: PodPatches[Nomination], metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nomination, "WAITING", 2)
+    monkeypatch.setattr(pod_patches, "WAITING", 2)
     for name in ("w0", "w1", "w2"):
         await stub.put(path_of(name), pod_json(name))
         nominator.submit(a_nomination(name, "n1"))
