@@ -29,7 +29,6 @@ from extender.effects.podgroup_status import PodGroupStatusWriter
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
-from extender.state.reservations import Stage
 from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind
 from extender.verbs.health import Health
@@ -140,10 +139,7 @@ class App:
 
     def _is_current(self, nomination: Nomination) -> bool:
         pod = self._cluster.pods.get(nomination.uid)
-        slot = self._cluster.reservations.slot_of(nomination.uid)
-        if pod is None or slot is None or slot.stage is not Stage.PLANNED:
-            return False
-        return slot.node == (nomination.node or pod.nominated_node)
+        return pod is not None and self._cluster.node_to_try(pod) == (nomination.node or pod.nominated_node) != ""
 
     def _is_wanted(self, release: Release) -> bool:
         return self._cycle.releases.is_wanted(release.uid)

@@ -208,6 +208,15 @@ def announce_gave_up_room(gang: Gang, waited_s: float) -> Announcement:
     return Announcement(gang.oldest, "Warning", "GangMembersMissing", "Reserving", note)
 
 
+def announce_incomplete(gang: Gang) -> Announcement:
+    """Make the Event for a gang of which fewer members exist than it needs."""
+    note = (
+        f'Gang "{gang.key}" waits for its members: {gang.present} of its min-available {gang.min_available} exist. The '
+        "others are still to be created, or do not say that they belong to it."
+    )
+    return Announcement(gang.oldest, "Normal", "GangIncomplete", "Gathering", note)
+
+
 def announce_too_large(gang: Gang, why: NoRoom) -> Announcement:
     """Make the Event for a gang that cannot run on this cluster, whoever ends."""
     note = (

@@ -13,16 +13,20 @@ from extender.decide.budgets import violating
 from extender.decide.node_prices import Candidate
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.gang import Gang
-from extender.model.pod import Pod
-
-IsVital = Callable[[Pod], bool]
-"""Whether the pod's gang runs, and would not without it."""
+from extender.model.pod import Pod, PodUid
 
 
 def victims_for(
-    members: Sequence[Pod], pods: Iterable[Pod], budgets: Iterable[DisruptionBudget], is_vital: IsVital
+    members: Sequence[Pod],
+    pods: Iterable[Pod],
+    budgets: Iterable[DisruptionBudget],
+    gangs_at_risk: Mapping[PodUid, int],
 ) -> list[Candidate]:
-    """Return whom these members may have killed: whoever has a lower priority than all of them, if all may preempt."""
+    """Return whom these members may have killed: whoever has a lower priority than all of them, if all may preempt.
+
+    `gangs_at_risk` numbers, from 1, the running gangs that the loss of a pod would break, so that one which breaks
+    anyhow is used up before another one breaks.
+    """
     if not all(member.preempts for member in members):
         return []
     lowest = min(member.priority for member in members)
@@ -30,12 +34,12 @@ def victims_for(
         (pod for pod in pods if pod.priority < lowest), key=lambda pod: (pod.priority, -(pod.started_at or 0))
     )
     protected = violating(lower, budgets)
-    return [Candidate((pod.uid in protected, pod.priority, is_vital(pod)), pod) for pod in lower]
+    return [Candidate((pod.uid in protected, pod.priority, gangs_at_risk.get(pod.uid, 0)), pod) for pod in lower]
 
 
-def leavers(pods: Iterable[Pod], is_vital: IsVital) -> list[Candidate]:
-    """Return whose end a gang may wait for: anybody's, rather not another gang's."""
-    return [Candidate((is_vital(pod),), pod) for pod in pods]
+def leavers(pods: Iterable[Pod], gangs_at_risk: Mapping[PodUid, int]) -> list[Candidate]:
+    """Return whose end a gang may wait for: anybody's, rather one gang's than several gangs'."""
+    return [Candidate((gangs_at_risk.get(pod.uid, 0),), pod) for pod in pods]
 
 
 def sparing_nodes(victims: Mapping[str, Sequence[Pod]], gang_of: Callable[[Pod], Gang | None]) -> list[str]:

@@ -16,7 +16,7 @@ from extender.decide.trial import Trial
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.node import NodeRoom
-from extender.model.pod import Pod, PodShape
+from extender.model.pod import Pod, PodShape, PodUid
 from extender.model.snapshot import Snapshot
 from extender.state.cluster import Cluster, key_of
 from extender.state.earmarks import Earmark
@@ -41,11 +41,12 @@ class Clearing:
         shapes = [pod.shape for pod in members]
         others = self._others(set(shapes), keys)
 
-        victims = victims_for(members, others, self._cluster.budgets.values(), self._is_vital)
+        at_risk = self._gangs_at_risk(others)
+        victims = victims_for(members, others, self._cluster.budgets.values(), at_risk)
         clearance = clear_room(fits, snapshot, victims, shapes)
         parts = _parts(clearance, snapshot) if clearance else {}
         if clearance is None and may_wait:
-            clearance = clear_room(fits, snapshot, leavers(others, self._is_vital), shapes)
+            clearance = clear_room(fits, snapshot, leavers(others, at_risk), shapes)
         if clearance is None:
             return None
         leaving = frozenset(pod.uid for pod in clearance.leaving)
@@ -53,20 +54,21 @@ class Clearing:
 
     def holds(self, earmark: Earmark, gangs: Sequence[Gang]) -> bool:
         """Whether the members will still fit as it says, once those have gone that have not yet."""
+        rooms = self._cluster.snapshot().rooms
         waiting = {pod.uid for gang in gangs for pod in gang.waiting}
-        if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting.issuperset(
-            placement.uid for placement in earmark.placements
-        ):
+        placed = {placement.uid for placement in earmark.placements}
+        if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
             return False
         trial = Trial(self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key)))
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
-            if pod.occupies_node and not pod.terminating and pod.node_name in self._cluster.snapshot().rooms:
+            if pod.occupies_node and not pod.terminating and pod.node_name in rooms:
                 trial.evict(pod.occupant, pod.node_name)
         for placement in earmark.placements:
-            pod_there = placement.occupant
-            if placement.node not in self._cluster.snapshot().rooms or trial.fit(pod_there, placement.node):
+            if self._cluster.reservations.slot_of(placement.uid) is not None:
+                continue
+            if placement.node not in rooms or trial.fit(placement.occupant, placement.node):
                 return False
-            trial.place(pod_there, placement.node)
+            trial.place(placement.occupant, placement.node)
         return True
 
     def bare(self) -> Snapshot:
@@ -99,10 +101,20 @@ class Clearing:
             and key_of(pod) not in keys
         ]
 
-    def _is_vital(self, pod: Pod) -> bool:
-        key = key_of(pod)
-        gang = self._cluster.gangs.get(key) if key is not None else None
-        return gang is not None and gang.breaks_without({pod.uid})
+    def _gangs_at_risk(self, pods: Sequence[Pod]) -> dict[PodUid, int]:
+        """Return by pod, from 1, the gangs that run and would not without it; those with most of these pods first."""
+        breaks: dict[tuple[GangKey, str], bool] = {}
+        by_gang: dict[GangKey, list[PodUid]] = {}
+        for pod in pods:
+            key = key_of(pod)
+            gang = self._cluster.gangs.get(key) if key is not None else None
+            if key is not None and gang is not None:
+                if (key, pod.role) not in breaks:
+                    breaks[key, pod.role] = gang.breaks_without({pod.uid})
+                if breaks[key, pod.role]:
+                    by_gang.setdefault(key, []).append(pod.uid)
+        ordered = sorted(by_gang, key=lambda key: (-len(by_gang[key]), key))
+        return {uid: number for number, key in enumerate(ordered, start=1) for uid in by_gang[key]}
 
 
 def _parts(clearance: Clearance, snapshot: Snapshot) -> dict[str, tuple[str, ...]]:

@@ -25,7 +25,7 @@ from extender.model.pod import Occupant, Pod, PodUid, Seniority
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
 from extender.state.changes import Changes
-from extender.state.earmarks import Earmarks
+from extender.state.earmarks import Earmark, Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
 from extender.state.reservations import Reservations, Slot, Stage
@@ -70,7 +70,7 @@ class Cluster:
         if self._reduced[0] != wanted:
             trial = Trial(self.snapshot())
             for placement in [placement for each in earmarks for placement in each.placements]:
-                if placement.node in self._ledger.rooms:
+                if placement.node in self._ledger.rooms and self.reservations.slot_of(placement.uid) is None:
                     trial.place(placement.occupant, placement.node)
             self._reduced = wanted, trial.as_snapshot()
         return self._reduced[1]
@@ -79,6 +79,25 @@ class Cluster:
     def nodes_generation(self) -> int:
         """Grows with each change of a node itself, whoever is on it."""
         return self._ledger.nodes_generation
+
+    def earmark_of(self, pod: Pod) -> Earmark | None:
+        """Return what is kept for the pod's gang."""
+        key = key_of(pod)
+        return self.earmarks.get(key) if key is not None else None
+
+    def victims_of(self, pod: Pod) -> list[Pod]:
+        """Return those who are still to be killed for a gang's member, as its gang's plan has it."""
+        earmark = self.earmark_of(pod)
+        victims = [self.pods.get(uid) for uid in (earmark.parts.get(pod.uid, ()) if earmark else ())]
+        return [each for each in victims if each is not None and each.occupies_node and not each.terminating]
+
+    def node_to_try(self, pod: Pod) -> str:
+        """Return where kube-scheduler is to try a pod that it does not know to have room there; empty for nowhere."""
+        slot = self.reservations.slot_of(pod.uid)
+        if slot is not None:
+            return slot.node if slot.stage is Stage.PLANNED else ""
+        victims = self.victims_of(pod)
+        return victims[0].node_name if victims else ""
 
     def waits_for_siblings(self, pod: Pod, slot: Slot) -> bool:
         """Whether kube-scheduler cannot agree to the pod's planned node before it has placed other members.

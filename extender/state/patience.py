@@ -60,8 +60,7 @@ class Patience:
 
         Only where all their members are there, so that nobody goes for a gang that cannot run then.
         """
-        earmark = self._cluster.earmarks.get(gangs[0].key)
-        if earmark is not None and self._clearing.holds(earmark, gangs):
+        if self.is_clearing(gangs):
             return
         self._drop_earmark(gangs[0].key)
         if not all(isinstance(each, NoRoom) for each in lacking) or any(each.missing for each in gangs):
@@ -74,6 +73,11 @@ class Patience:
         found = self._clearing.find(gangs, lambda snapshot: self._fit(gangs, snapshot), until_s, may_wait=may_wait)
         if found is not None:
             self._cluster.earmarks.put(found)
+
+    def is_clearing(self, gangs: Sequence[Gang]) -> bool:
+        """Whether room is kept for these gangs, in which they will still fit."""
+        earmark = self._cluster.earmarks.get(gangs[0].key)
+        return earmark is not None and self._clearing.holds(earmark, gangs)
 
     def forget(self, key: GangKey) -> None:
         """Forget a gang that has room, or is gone."""

@@ -6,7 +6,7 @@ All of it is a function of the state and the time; nothing is written to the API
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct, structs
@@ -19,7 +19,7 @@ from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Admission, NoRoom, Placed, Preempting, WaitsForGang
+from extender.model.verdict import Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
 from extender.state.cluster import Cluster, key_of
 from extender.state.patience import Patience
 from extender.state.reservations import Reservation, Slot, Stage
@@ -154,12 +154,15 @@ class Planner:
         keys = set(gang.groups) | {gang.key}
         gangs = [other for key in sorted(keys) if (other := self._cluster.gangs.get(key)) is not None]
         held_before = {each.key for each in gangs if self._cluster.reservations.get(each.key)}
-        admissions = {each.key: self._plan_gang(each, now_s) for each in gangs}
+        goes_ahead = self._goes_ahead(gangs)
+        admissions = {each.key: self._plan_gang(each, now_s, goes_ahead=goes_ahead) for each in gangs}
         lacking = [key for key in sorted(keys) if self._lacks_room(key)]
 
         # 2. If one has none, what can be done for it?
         if lacking:
             self._patience.make_way(gangs, [admissions.get(key) for key in lacking], now_s)
+            for each in gangs if self._goes_ahead(gangs) else ():
+                self._hold_ahead(each, now_s)
         else:
             for each in gangs:
                 self._patience.forget(each.key)
@@ -183,7 +186,23 @@ class Planner:
         gang = self._cluster.gangs.get(key)
         return gang is None or (not gang.satisfied and self._lacks(gang))
 
-    def _plan_gang(self, gang: Gang, now_s: float) -> Admission | None:
+    def _goes_ahead(self, gangs: Sequence[Gang]) -> bool:
+        """Whether pods are killed for the gangs, so that the members which fit already hold their room meanwhile.
+
+        kube-scheduler must know of these: it kills for the others only where it sees no room for them.
+        """
+        earmark = self._cluster.earmarks.get(gangs[0].key)
+        return earmark is not None and bool(earmark.parts) and self._patience.is_clearing(gangs)
+
+    def _hold_ahead(self, gang: Gang, now_s: float) -> None:
+        earmark = self._cluster.earmarks.get(gang.key)
+        parts = earmark.parts if earmark else {}
+        for placement in self._promised(gang):
+            snapshot = self._cluster.snapshot_for(gang.seniority, gang.key)
+            if placement.uid not in parts and not Trial(snapshot).fit(placement.occupant, placement.node):
+                self._cluster.reservations.reserve(gang.key, [placement], now_s)
+
+    def _plan_gang(self, gang: Gang, now_s: float, *, goes_ahead: bool) -> Admission | None:
         """Hold room for what members need it, if they fit; return the verdict, None where nothing was to be decided."""
         # 1. Above min-available a member is planned only after it was turned away: kube-scheduler places the others.
         if gang.satisfied:
@@ -198,15 +217,15 @@ class Planner:
         admission = self._try(gang)
 
         # 3. If the rest does not fit beside it, the whole plan may, as far as kube-scheduler does not know it yet.
-        if not isinstance(admission, Placed) and self._lacks(gang):
+        if not isinstance(admission, Placed) and self._lacks(gang) and not goes_ahead:
             reservations.end_up_to(gang.key, Stage.PLANNED)
             admission = self._try(gang)
 
-        # 4. Hold the room; a gang that cannot be whole holds nothing.
+        # 4. Hold the room; a gang that cannot be whole holds nothing, unless others are being killed for it.
         if isinstance(admission, Placed):
             reservations.reserve(gang.key, admission.placements, now_s)
             self.standings.drop(gang.key)
-        elif self._lacks(gang):
+        elif self._lacks(gang) and not goes_ahead:
             reservations.end_up_to(gang.key, Stage.HELD)
         if before - self._held_room(gang.key):
             self._cluster.changes.free_room()
@@ -214,16 +233,23 @@ class Planner:
 
     def _try(self, gang: Gang) -> Admission:
         """Admit the gang on what is free for it; where room was kept for it and is free by now, there."""
+        if not gang.waiting and not gang.missing:
+            return Placed(())
         snapshot = self._cluster.snapshot_for(gang.seniority, gang.key)
-        earmark = self._cluster.earmarks.get(gang.key)
-        members = {pod.uid for pod in gang.waiting}
-        kept = [each for each in earmark.placements if each.uid in members] if earmark else []
+        promised = self._promised(gang)
         trial = Trial(snapshot)
-        for placement in kept:
-            if placement.node not in snapshot.rooms or trial.fit(placement.occupant, placement.node):
+        for placement in promised:
+            if trial.fit(placement.occupant, placement.node):
                 return self._admit(gang, snapshot)
             trial.place(placement.occupant, placement.node)
-        return Placed(tuple(kept)) if kept else self._admit(gang, snapshot)
+        return Placed(tuple(promised)) if promised else self._admit(gang, snapshot)
+
+    def _promised(self, gang: Gang) -> list[Placement]:
+        """Return where members without room go once others have gone."""
+        earmark = self._cluster.earmarks.get(gang.key)
+        slot_of, rooms = self._cluster.reservations.slot_of, self._cluster.snapshot().rooms
+        members = {pod.uid for pod in gang.waiting if slot_of(pod.uid) is None}
+        return [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
 
     def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
         return self._admit(gang, snapshot, only_needed=True)

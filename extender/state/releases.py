@@ -97,12 +97,15 @@ class Releases:
         gang = gangs.get(key) if held else None
         earmark = self._cluster.earmarks.get(key)
         parts = earmark.parts if earmark else {}
-        going = [pod for pod in held if not gangs.serves(pod) or pod.uid in parts]
+        going = [pod for pod in held if not gangs.serves(pod) or pod.uid in parts or (parts and self._has_slot(pod))]
         if gang is not None and (gang.satisfied or self._is_whole(gang)):
             ours = [pod for pod in held if pod not in going]
             seen = self._cluster.without_planned() if any(pod.shape.relations for pod in ours) else None
             going += [pod for pod in ours if self._is_next(pod, gang, seen)]
         return going
+
+    def _has_slot(self, pod: Pod) -> bool:
+        return self._cluster.reservations.slot_of(pod.uid) is not None
 
     def _is_whole(self, gang: Gang) -> bool:
         """Whether it and those that are bound together with it have all members that they need, and room for them."""

@@ -1,8 +1,8 @@
-"""Which members sleep in kube-scheduler although room is held for them, and on which node should they be tried?
+"""Which members sleep in kube-scheduler although they can have room, and on which node should they be tried?
 
 A pod that was turned away sleeps until an event concerns it; a change of its own `status.nominatedNodeName` does. Such
 a change can get lost (an attempt under way wipes it, the API server does not take it), so it is repeated, ever more
-seldom, as long as room is held.
+seldom, as long as room is held, or others are to be killed for the pod.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
-from extender.state.reservations import Slot, Stage
+from extender.state.earmarks import Earmark
+from extender.state.reservations import Slot
 
 SILENT_S = 5.0
 """After so long without a filter call a nomination counts as lost; 1,000 members are tried within it."""
@@ -25,7 +26,7 @@ LONGEST_S = 30.0
 
 @dataclass(slots=True)
 class _Call:
-    slot: Slot
+    plan: Slot | Earmark | None
     at_s: float
     repeats: int
     node: str
@@ -65,19 +66,21 @@ class WakeUps:
         self._calls.pop(uid, None)
 
     def _call(self, pod: Pod, now_s: float) -> str | None:
-        slot = self._cluster.reservations.slot_of(pod.uid)
-        if slot is None or slot.stage is not Stage.PLANNED or not pod.turned_away or pod.node_name:
+        target = self._cluster.node_to_try(pod)
+        if not target or not pod.turned_away or pod.node_name:
             self.forget(pod.uid)
             return None
-        if self._cluster.waits_for_siblings(pod, slot):
+        slot = self._cluster.reservations.slot_of(pod.uid)
+        if slot is not None and self._cluster.waits_for_siblings(pod, slot):
             return None
         call = self._calls.get(pod.uid)
-        if call is not None and call.slot is slot:
+        plan = slot or self._cluster.earmark_of(pod)
+        if call is not None and call.plan is plan:
             call.arrived = call.arrived or pod.nominated_node == call.node
             call.wiped = call.arrived and pod.nominated_node != call.node
             if now_s < call.over_s:
                 return None
-        repeats = call.repeats + 1 if call is not None and call.slot is slot else 0
-        node = "" if pod.nominated_node == slot.node else slot.node
-        self._calls[pod.uid] = _Call(slot, now_s, repeats, node)
+        repeats = call.repeats + 1 if call is not None and call.plan is plan else 0
+        node = "" if pod.nominated_node == target else target
+        self._calls[pod.uid] = _Call(plan, now_s, repeats, node)
         return node

@@ -139,7 +139,13 @@ class Filter:
         return FilterAnswer(accepted, dict.fromkeys(kept, ROOM_IS_KEPT))
 
     def _reject(self, args: ExtenderArgs, text: str) -> FilterAnswer:
-        """Reject every node of the cluster, offered or not: so the text is the same whatever sample is offered."""
-        if args.pod.uid in self._cluster.pods:
-            self._planner.standings.tell(args.pod.uid, text)
+        """Reject every node of the cluster, offered or not: so the text is the same whatever sample is offered.
+
+        Not so for a member that is to preempt: kube-scheduler asks for it only where nodes are left to its own filters.
+        """
+        pod = self._cluster.pods.get(args.pod.uid)
+        if pod is not None:
+            self._planner.standings.tell(pod.uid, text)
+        if pod is not None and self._cluster.victims_of(pod):
+            return FilterAnswer((), dict.fromkeys(args.node_names, text))
         return FilterAnswer((), dict.fromkeys([*self._cluster.snapshot().rooms, *args.node_names], text))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from extender.decide.budgets import violating
 from extender.decide.preemption import sparing_nodes
-from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster, key_of
@@ -31,21 +30,18 @@ class Preempt:
             return self._sparing(args)
         key = key_of(pod)
         gang = self._cluster.gangs.get(key) if key is not None else None
-        if key is None or gang is None or pod not in gang.waiting:
+        if gang is None or pod not in gang.waiting:
             return {}  # filter would reject it, whatever room there is
-        return self._sparing(args) if gang.satisfied else self._part_of(pod, key, now_s)
+        return self._sparing(args) if gang.satisfied else self._part_of(pod, now_s)
 
-    def _part_of(self, pod: Pod, key: GangKey, now_s: float) -> Mapping[str, Victims]:
+    def _part_of(self, pod: Pod, now_s: float) -> Mapping[str, Victims]:
         """Return what the gang's plan gives the member; its node may well be one that was not offered."""
         self._planner.plan_gangs(now_s)
-        earmark = self._cluster.earmarks.get(key)
-        uids = earmark.parts.get(pod.uid, ()) if earmark else ()
-        victims = [self._cluster.pods[uid] for uid in uids if uid in self._cluster.pods]
-        alive = [victim for victim in victims if not victim.terminating and not victim.finished]
-        if not alive:
+        victims = self._cluster.victims_of(pod)
+        if not victims:
             return {}
-        violations = len(violating(alive, self._cluster.budgets.values()))
-        return {alive[0].node_name: Victims(tuple(victim.uid for victim in alive), violations)}
+        violations = len(violating(victims, self._cluster.budgets.values()))
+        return {victims[0].node_name: Victims(tuple(victim.uid for victim in victims), violations)}
 
     def _sparing(self, args: PreemptionArgs) -> Mapping[str, Victims]:
         victims = {

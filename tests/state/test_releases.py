@@ -238,16 +238,16 @@ def test_room_of_a_gang_whose_gates_do_not_come_off_goes_to_another() -> None:
     assert sorted(rig.take_gates_off()) == ["next0", "next1"]
 
 
-def test_members_for_whom_others_are_to_be_preempted_go_ahead_and_the_rest_when_they_fit() -> None:
+def test_members_that_fit_or_for_whom_others_are_preempted_go_ahead_and_the_rest_when_they_fit() -> None:
     rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=1))
-    victim = a_pod("low", node="n1")
+    victim = a_pod("low", node="n1", gpu=2)
     rig.create(victim)
     members = workers("g", 3, first=5, priority=10)
     rig.create(*members)
     rig.later()
-    (ahead,) = [rig.cluster.pods[release.uid] for release in rig.releases]
-    assert rig.take_gates_off() == [ahead.name]
-    assert rig.preempt(ahead) == {"n1": {"low"}}
+    ahead = [rig.cluster.pods[release.uid] for release in rig.releases]
+    assert len(rig.take_gates_off()) == len(ahead) == 2
+    assert [killed for pod in ahead if (killed := rig.preempt(pod))] == [{"n1": {"low"}}]
 
     rig.terminate(victim)
     rig.later()
@@ -255,7 +255,7 @@ def test_members_for_whom_others_are_to_be_preempted_go_ahead_and_the_rest_when_
     rig.delete(victim)
     rig.later()
 
-    assert {ahead.name, *rig.take_gates_off()} == {"g0", "g1", "g2"}
+    assert {*(pod.name for pod in ahead), *rig.take_gates_off()} == {"g0", "g1", "g2"}
 
 
 def test_members_that_need_a_sibling_beside_them_go_when_kube_scheduler_knows_of_it() -> None:

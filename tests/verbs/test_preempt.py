@@ -118,6 +118,47 @@ def test_once_killed_nobody_further_dies_and_the_gang_goes_where_it_was_planned(
     assert {rig.slot(member).node for member in members} == set(killed)
 
 
+def test_members_that_fit_already_go_ahead_and_wait_at_bind_so_that_the_others_find_no_room() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=1))
+    lows = [a_pod("low1", node="n1"), a_pod("low2", node="n2")]
+    members = a_gang(3)
+    rig.create(*lows, *members)
+    rig.later()
+    nodes = [rig.node_for(member, ["n1"]) for member in members]
+    assert sorted(map(str, nodes)) == ["None", "None", "n1"]
+    assert granted(rig, members) == {"n1": {"low1"}, "n2": {"low2"}}
+    rig.terminate(*lows)
+    rig.delete(*lows)
+    rig.later()
+    assert rig.reserved() == 3
+
+
+def test_a_member_that_is_to_preempt_is_rejected_only_where_it_was_offered_a_node() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=1))
+    rig.create(a_pod("low1", node="n1"), a_pod("low2", node="n2"))
+    members = a_gang(3)
+    rig.create(*members)
+    rig.later()
+    killer = next(member for member in members if rig.preempt(member))
+    assert list(rig.ask(killer, ["n1"]).rejected) == ["n1"]
+
+
+def test_a_member_that_was_turned_away_before_its_plan_was_made_is_woken_to_preempt() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=1))
+    low1, low2 = a_pod("low1", node="n1"), a_pod("low2", node="n2")
+    members = a_gang(3)
+    rig.create(low1, low2, *members[:2])
+    rig.later()
+    for member in members[:2]:
+        rig.text_for(member)
+        rig.turn_away(member)
+    rig.create(members[2])
+    rig.later()
+    sleepers = {member.uid for member in members[:2] if rig.cluster.victims_of(member)}
+    assert sleepers <= {nomination.uid for nomination in rig.nominations}
+    assert sleepers
+
+
 def test_what_the_victims_leave_is_kept_for_the_gang() -> None:
     rig = Rig(a_node("n1"), a_node("n2"))
     lows = [a_pod(f"low{i}", node=f"n{i}", gpu=2) for i in (1, 2)]
