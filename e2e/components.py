@@ -55,6 +55,10 @@ def kube_apiserver(folder: Path, credentials: Credentials) -> list[str]:
         f"--service-account-key-file={credentials.key}",
         f"--service-account-signing-key-file={credentials.key}",
         "--service-cluster-ip-range=10.0.0.0/24",
+        # Kubernetes' own PodGroups, which are alpha. Served, and that is all: no kube-scheduler here has its own gang
+        # scheduling switched on, which would compete with ours.
+        "--feature-gates=GenericWorkload=true",
+        "--runtime-config=scheduling.k8s.io/v1alpha2=true",
     ]
 
 
