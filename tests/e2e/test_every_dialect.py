@@ -14,6 +14,8 @@ from e2e.nodes import make_node
 from tests.e2e.dialect_samples import GPU, Sample
 from tests.e2e.steady import stays
 
+pytestmark = pytest.mark.usefixtures("priority_classes")
+
 DEADLINE_S = 25.0  # a kind that was just installed is noticed within ten
 
 POD_GROUPS = {
@@ -37,9 +39,8 @@ SAMPLES = [
 
 @pytest.fixture(scope="module", autouse=True)
 def kinds(cluster: Cluster) -> Iterator[None]:
-    """Install every scheduler's PodGroup and the priority class that a sample names."""
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    objects = [*(scenarios.pod_group_crd(group, version) for group, version in POD_GROUPS.items()), high]
+    """Install every scheduler's PodGroup."""
+    objects = [scenarios.pod_group_crd(group, version) for group, version in POD_GROUPS.items()]
     cluster.apply(*objects)
     for group, version in POD_GROUPS.items():
         wait_until_served(cluster, f"{group}/{version}", "podgroups")
