@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from e2e.cluster import Namespace, Object, wait_for
-from e2e.pod_watch import follow_pods
+from e2e.watching import follow_pods
 
 
 class DeathWatch:

@@ -1,27 +1,32 @@
-"""What happens to the pods of a namespace, event by event, so that nothing hides between two polls?"""
+"""What happens to the objects of a collection, event by event, so that nothing hides between two polls?"""
 
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import urlsplit
 
 import orjson
 
-from e2e.cluster import Namespace, Object
+from e2e.cluster import Cluster, Namespace, Object
 
 See = Callable[[str, Object], None]
-"""Takes an event's type and the pod; called in the watch's own thread."""
+"""Takes an event's type and the object; called in the watch's own thread."""
+
+
+def follow_pods(namespace: Namespace, see: See) -> AbstractContextManager[None]:
+    """Show every event of the namespace's pods, as `follow` does."""
+    return follow(namespace.cluster, f"{namespace.path}/pods", see)
 
 
 @contextmanager
-def follow_pods(namespace: Namespace, see: See) -> Iterator[None]:
+def follow(cluster: Cluster, path: str, see: See) -> Iterator[None]:
     """Show every event until the end, beginning with what exists; fails at the end when the watch broke before."""
-    connection, answer = _open_watch(namespace)
+    connection, answer = _open_watch(cluster, path)
     ended = threading.Event()
 
-    def follow() -> None:
+    def read() -> None:
         with suppress(OSError, HTTPException):  # as the connection is cut at the end
             for line in answer:
                 if line.endswith(b"\n"):
@@ -29,7 +34,7 @@ def follow_pods(namespace: Namespace, see: See) -> Iterator[None]:
                     see(event["type"], event["object"])
         ended.set()
 
-    thread = threading.Thread(target=follow)
+    thread = threading.Thread(target=read)
     thread.start()
     try:
         yield
@@ -41,13 +46,12 @@ def follow_pods(namespace: Namespace, see: See) -> Iterator[None]:
         connection.close()
 
 
-def _open_watch(namespace: Namespace) -> tuple[HTTPSConnection, HTTPResponse]:
-    cluster = namespace.cluster
+def _open_watch(cluster: Cluster, path: str) -> tuple[HTTPSConnection, HTTPResponse]:
     kubeconfig = orjson.loads(cluster.kubeconfig.read_bytes())
     server, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]
     connection = HTTPSConnection(urlsplit(server).netloc, context=cluster.tls)
-    path = f"{namespace.path}/pods?watch=true&timeoutSeconds=600"
-    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+    query = "?watch=true&timeoutSeconds=3600"
+    connection.request("GET", path + query, headers={"Authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
     return connection, answer
