@@ -96,9 +96,10 @@ def gang_scheduler(credentials: Credentials, kubeconfig: Path, port: int, config
     return [f"--config={config}", *_serving(credentials, kubeconfig, port)]
 
 
-def gang_scheduler_config(kubeconfig: Path, extender: str) -> str:
-    """Return the repository's file with other addresses and nothing else changed; `extender` is host:port."""
+def gang_scheduler_config(kubeconfig: Path, extender: str, settings: Mapping[str, Any] | None = None) -> str:
+    """Return the repository's file with other addresses and these settings; `extender` is host:port."""
     config: dict[str, Any] = yaml.safe_load(_DEDICATED_SCHEDULER.read_text(encoding="utf-8"))
+    config |= settings or {}
     config["clientConnection"]["kubeconfig"] = str(kubeconfig)
     for entry in config["extenders"]:
         entry["urlPrefix"] = urlsplit(entry["urlPrefix"])._replace(netloc=extender).geturl()
