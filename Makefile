@@ -29,10 +29,10 @@ controlplane: $(INSTALLED) ## Run the tests on the real control plane
 fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the real one on 20,000 pods (10 minutes)
 	@$(BIN)/python -m e2e.fidelity --pairs 20000
 
-bench: $(INSTALLED) ## Measure what waiting gangs cost, and how soon a gang is whole (15 minutes; figures in .cache/)
+bench: $(INSTALLED) ## Measure what waiting gangs cost, and how soon a gang is whole (20 minutes; figures in .cache/)
 	@mkdir -p .cache
-	@$(BIN)/python -m e2e.bench waiting-load --out .cache/waiting-load.json
-	@$(BIN)/python -m e2e.bench time-to-whole --out .cache/time-to-whole.json
+	@$(BIN)/python -m e2e.bench waiting-load --mode filter hold --out .cache/waiting-load.json
+	@$(BIN)/python -m e2e.bench time-to-whole --mode filter hold --out .cache/time-to-whole.json
 
 lint: $(INSTALLED) ## Check style, types, the direction of imports and the Dockerfile
 	$(BIN)/ruff check

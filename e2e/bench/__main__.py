@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import measure_waiting_load
-from e2e.cluster import Cluster, Namespace, start_cluster
+from e2e.cluster import Cluster, Mode, Namespace, start_cluster
 
 _namespaces = itertools.count(1)
 
@@ -22,7 +22,7 @@ def main() -> int:
     options = _parser().parse_args()
     rows: list[Row] = []
     for mode in options.mode:
-        with start_cluster(**_as(mode)) as cluster:
+        with start_cluster(mode=mode) as cluster:
             for variant in options.variant:
                 cluster.restart_gang_scheduler(VARIANTS[variant].settings, VARIANTS[variant].flags)
                 for row in options.measure(cluster, options):
@@ -34,15 +34,11 @@ def main() -> int:
     return 0
 
 
-def _as(mode: str) -> dict[str, Any]:
-    return {} if mode == "filter" else {"mode": mode}
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m e2e.bench", description=__doc__)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--out", type=Path, metavar="FILE", help="write the figures there as JSON")
-    shared.add_argument("--mode", nargs="+", default=["filter"], choices=["filter", "hold"], help="how pods wait")
+    shared.add_argument("--mode", nargs="+", default=["filter"], choices=get_args(Mode), help="how pods wait")
     shared.add_argument("--variant", nargs="+", default=["as shipped"], choices=list(VARIANTS), metavar="NAME")
     shared.add_argument("--updates", type=float, default=5, metavar="PER_SECOND", help="of a running pod's status")
     benches = parser.add_subparsers(required=True, metavar="BENCH")

@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from e2e.bench.report import percentile, table, write
+from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import measure_waiting_load
 from e2e.cluster import Cluster, Namespace
@@ -34,7 +34,7 @@ def test_a_gang_is_whole_soon_after_what_it_lacked_has_come(cluster: Cluster, na
 
 
 def test_figures_are_shown_under_each_other_and_kept(tmp_path: Path) -> None:
-    rows = [{"event": "node added", "p50 s": 0.25}, {"event": "room freed", "p50 s": 10.0}]
+    rows: list[Row] = [{"event": "node added", "p50 s": 0.25}, {"event": "room freed", "p50 s": 10.0}]
     assert table(rows) == "event       p50 s\nnode added  0.25 \nroom freed  10   "
     write(tmp_path / "figures.json", rows)
     assert orjson.loads((tmp_path / "figures.json").read_bytes()) == rows
