@@ -9,7 +9,7 @@ CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test unit controlplane fidelity lint build lock
+.PHONY: help demo test unit controlplane fidelity bench lint build lock
 
 help: ## Print this list
 	@echo "make TARGET [PYTHON=python3.11 or newer]"
@@ -28,6 +28,11 @@ controlplane: $(INSTALLED) ## Run the tests on the real control plane
 
 fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the real one on 20,000 pods (10 minutes)
 	@$(BIN)/python -m e2e.fidelity --pairs 20000
+
+bench: $(INSTALLED) ## Measure what waiting gangs cost, and how soon a gang is whole (20 minutes; figures in .cache/)
+	@mkdir -p .cache
+	@$(BIN)/python -m e2e.bench waiting-load --mode filter hold --out .cache/waiting-load.json
+	@$(BIN)/python -m e2e.bench time-to-whole --mode filter hold --out .cache/time-to-whole.json
 
 lint: $(INSTALLED) ## Check style, types, the direction of imports and the Dockerfile
 	$(BIN)/ruff check

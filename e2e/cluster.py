@@ -137,6 +137,16 @@ class Cluster:
         self.processes[EXTENDER].restart()
         self._wait_ready({EXTENDER: self._extender_is_ready})
 
+    def restart_gang_scheduler(self, settings: Mapping[str, Any] | None = None, flags: Sequence[str] = ()) -> None:
+        """Start the extender's kube-scheduler anew, these settings in its file and these flags behind its own."""
+        process = self.processes[GANG_SCHEDULER]
+        process.stop()
+        # Else it would wait until the lease of the one before it is over.
+        self.api.delete("/apis/coordination.k8s.io/v1/namespaces/gang-extender/leases/gang-scheduler")
+        process.command = [*self._gang_scheduler_command(settings), *flags]
+        process.restart()
+        self._wait_ready({GANG_SCHEDULER: self._gang_scheduler_is_ready})
+
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a kubeconfig with a token of this ServiceAccount, which must exist."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
@@ -226,16 +236,19 @@ class Cluster:
         self.apply(*(path.read_text(encoding="utf-8") for path in components.BASE_MANIFESTS))
         self._write_extender_config()
         self.start_process(EXTENDER, components.extender(self._extender_config))
+        self.start_process(GANG_SCHEDULER, self._gang_scheduler_command())
+        return {EXTENDER: self._extender_is_ready, GANG_SCHEDULER: self._gang_scheduler_is_ready}
+
+    def _gang_scheduler_command(self, settings: Mapping[str, Any] | None = None) -> list[str]:
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-scheduler")
         config = self.folder / "gang-scheduler.yaml"
-        config.write_text(components.gang_scheduler_config(kubeconfig, f"127.0.0.1:{self._extender}"), encoding="utf-8")
-        port = self._ports[2]
-        flags = components.gang_scheduler(self._credentials, kubeconfig, port, config)
-        self._start_binary("kube-scheduler", flags, GANG_SCHEDULER)
-        return {
-            EXTENDER: self._extender_is_ready,
-            GANG_SCHEDULER: lambda: is_ok(f"https://127.0.0.1:{port}/readyz", self.tls),
-        }
+        text = components.gang_scheduler_config(kubeconfig, f"127.0.0.1:{self._extender}", settings)
+        config.write_text(text, encoding="utf-8")
+        flags = components.gang_scheduler(self._credentials, kubeconfig, self._ports[2], config)
+        return [str(self._binaries["kube-scheduler"]), *flags]
+
+    def _gang_scheduler_is_ready(self) -> bool:
+        return is_ok(f"https://127.0.0.1:{self._ports[2]}/readyz", self.tls)
 
     def _hold_pods(self) -> dict[str, Callable[[], bool]]:
         self.apply(*(path.read_text(encoding="utf-8") for path in components.HOLD_MANIFESTS))

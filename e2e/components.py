@@ -55,6 +55,10 @@ def kube_apiserver(folder: Path, credentials: Credentials) -> list[str]:
         f"--service-account-key-file={credentials.key}",
         f"--service-account-signing-key-file={credentials.key}",
         "--service-cluster-ip-range=10.0.0.0/24",
+        # Kubernetes' own PodGroups, which are alpha. Served, and that is all: no kube-scheduler here has its own gang
+        # scheduling switched on, which would compete with ours.
+        "--feature-gates=GenericWorkload=true",
+        "--runtime-config=scheduling.k8s.io/v1alpha2=true",
     ]
 
 
@@ -92,9 +96,10 @@ def gang_scheduler(credentials: Credentials, kubeconfig: Path, port: int, config
     return [f"--config={config}", *_serving(credentials, kubeconfig, port)]
 
 
-def gang_scheduler_config(kubeconfig: Path, extender: str) -> str:
-    """Return the repository's file with other addresses and nothing else changed; `extender` is host:port."""
+def gang_scheduler_config(kubeconfig: Path, extender: str, settings: Mapping[str, Any] | None = None) -> str:
+    """Return the repository's file with other addresses and these settings; `extender` is host:port."""
     config: dict[str, Any] = yaml.safe_load(_DEDICATED_SCHEDULER.read_text(encoding="utf-8"))
+    config |= settings or {}
     config["clientConnection"]["kubeconfig"] = str(kubeconfig)
     for entry in config["extenders"]:
         entry["urlPrefix"] = urlsplit(entry["urlPrefix"])._replace(netloc=extender).geturl()

@@ -1,4 +1,4 @@
-"""Job controllers beside the session's control plane."""
+"""What some tests need on the session's control plane: job controllers, priority classes."""
 
 import pytest
 
@@ -26,3 +26,11 @@ def elasticjob_operator(cluster: Cluster) -> None:
 def training_operator(cluster: Cluster) -> None:
     """Run Kubeflow's own training operator."""
     start_training_operator(cluster)
+
+
+@pytest.fixture(scope="session")
+def priority_classes(cluster: Cluster) -> None:
+    """Install the priorities that pods name in tests."""
+    for name, value in {"low": 10, "middle": 50, "high": 1000}.items():
+        priority_class = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        cluster.apply({**priority_class, "value": value})

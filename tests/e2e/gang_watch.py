@@ -3,18 +3,13 @@
 Looks at every event of the pods of a namespace, so that nothing hides between two polls.
 """
 
-import socket
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.client import HTTPException, HTTPResponse, HTTPSConnection
-from urllib.parse import urlsplit
-
-import orjson
+from contextlib import contextmanager
 
 from e2e.cluster import Namespace, Object, wait_for
+from e2e.watching import follow_pods
 
 GANG_NAME = "gang.scheduling.koordinator.sh/name"
 MIN_AVAILABLE = "gang.scheduling.koordinator.sh/min-available"
@@ -78,36 +73,6 @@ class GangWatch:
 @contextmanager
 def watch_gangs(namespace: Namespace) -> Iterator[GangWatch]:
     """Follow the pods of the namespace in a thread of its own; fails at the end when the watch broke before."""
-    connection, answer = _open_watch(namespace)
-    watch, ended = GangWatch(), threading.Event()
-
-    def follow() -> None:
-        with suppress(OSError, HTTPException):  # as the connection is cut at the end
-            for line in answer:
-                if line.endswith(b"\n"):
-                    event = orjson.loads(line)
-                    watch.see(event["type"], event["object"])
-        ended.set()
-
-    thread = threading.Thread(target=follow)
-    thread.start()
-    try:
+    watch = GangWatch()
+    with follow_pods(namespace, watch.see):
         yield watch
-        assert not ended.is_set(), "the watch ended before the scenario did"
-    finally:
-        # Not SSLSocket's own shutdown, after which the thread would read what is encrypted.
-        socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
-        thread.join()
-        connection.close()
-
-
-def _open_watch(namespace: Namespace) -> tuple[HTTPSConnection, HTTPResponse]:
-    cluster = namespace.cluster
-    kubeconfig = orjson.loads(cluster.kubeconfig.read_bytes())
-    server, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]
-    connection = HTTPSConnection(urlsplit(server).netloc, context=cluster.tls)
-    path = f"{namespace.path}/pods?watch=true&timeoutSeconds=600"
-    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
-    return connection, answer

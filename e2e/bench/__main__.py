@@ -1,0 +1,97 @@
+"""`python -m e2e.bench`: measure on a real control plane, print a table and keep the figures as JSON."""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import get_args
+
+from e2e.bench.report import Row, percentile, table, write
+from e2e.bench.schedulers import VARIANTS
+from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
+from e2e.bench.waiting_load import measure_waiting_load
+from e2e.cluster import Cluster, Mode, Namespace, start_cluster
+
+_namespaces = itertools.count(1)
+
+
+def main() -> int:
+    """Run the bench that the arguments name."""
+    options = _parser().parse_args()
+    rows: list[Row] = []
+    for mode in options.mode:
+        with start_cluster(mode=mode) as cluster:
+            for variant in options.variant:
+                cluster.restart_gang_scheduler(VARIANTS[variant].settings, VARIANTS[variant].flags)
+                for row in options.measure(cluster, options):
+                    rows.append({"mode": mode, "kube-scheduler": variant, **row})
+                    print(table(rows[-1:]), flush=True)
+    print("", table(rows), sep="\n")
+    if options.out:
+        write(options.out, rows)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m e2e.bench", description=__doc__)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--out", type=Path, metavar="FILE", help="write the figures there as JSON")
+    shared.add_argument("--mode", nargs="+", default=["filter"], choices=get_args(Mode), help="how pods wait")
+    shared.add_argument("--variant", nargs="+", default=["as shipped"], choices=list(VARIANTS), metavar="NAME")
+    shared.add_argument("--updates", type=float, default=5, metavar="PER_SECOND", help="of a running pod's status")
+    benches = parser.add_subparsers(required=True, metavar="BENCH")
+    load = benches.add_parser("waiting-load", parents=[shared], help="filter calls while gangs wait")
+    load.add_argument("--pods", type=int, default=200, help="how many wait, in gangs of ten")
+    load.add_argument("--seconds", type=float, default=60)
+    load.set_defaults(measure=_waiting_load)
+    whole = benches.add_parser("time-to-whole", parents=[shared], help="seconds until a gang is bound")
+    whole.add_argument("--tries", type=int, default=50)
+    whole.add_argument("--waits", type=float, nargs=2, default=(0.5, 3.0), metavar=("LEAST", "MOST"))
+    whole.add_argument("--seed", type=int, default=1)
+    whole.add_argument("--event", nargs="+", default=list(EVENTS), choices=list(EVENTS), metavar="EVENT")
+    whole.set_defaults(measure=_time_to_whole)
+    return parser
+
+
+def _waiting_load(cluster: Cluster, options: argparse.Namespace) -> Iterator[Row]:
+    with _clean(cluster) as namespace:
+        load = measure_waiting_load(
+            cluster, namespace, pods=options.pods, for_s=options.seconds, updates_per_s=options.updates
+        )
+    yield {
+        "waiting pods": load.waiting,
+        "seconds": load.seconds,
+        "filter calls": load.filter_calls,
+        "calls/s": load.filter_calls_per_s,
+    }
+
+
+def _time_to_whole(cluster: Cluster, options: argparse.Namespace) -> Iterator[Row]:
+    for event in options.event:
+        with _clean(cluster) as namespace:
+            seconds = measure_time_to_whole(
+                cluster,
+                namespace,
+                event=event,
+                tries=options.tries,
+                seed=options.seed,
+                waits=Waits(*options.waits),
+                updates_per_s=options.updates,
+            )
+        figures = {"p50 s": percentile(seconds, 50), "p99 s": percentile(seconds, 99), "max s": max(seconds)}
+        yield {"event": event, "tries": len(seconds), **figures, "above 1 s": sum(each > 1 for each in seconds)}
+
+
+@contextmanager
+def _clean(cluster: Cluster) -> Iterator[Namespace]:
+    """Give a namespace of its own on a cluster that has no nodes before and after."""
+    namespace = cluster.namespace(f"bench-{next(_namespaces)}")
+    yield namespace
+    namespace.delete()
+    cluster.delete_nodes()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

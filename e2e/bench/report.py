@@ -1,0 +1,30 @@
+"""How are figures shown, and kept?"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import quantiles
+
+import orjson
+
+Row = Mapping[str, str | float]
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return the value that so many percent of them are at or below, between two of them where need be."""
+    return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Put rows of the same columns under each other."""
+    lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """Write the rows as JSON."""
+    path.write_bytes(orjson.dumps(list(rows), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _shown(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.3f}".rstrip("0").rstrip(".")

@@ -1,0 +1,57 @@
+"""What happens to the objects of a collection, event by event, so that nothing hides between two polls?"""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from http.client import HTTPException, HTTPResponse, HTTPSConnection
+from urllib.parse import urlsplit
+
+import orjson
+
+from e2e.cluster import Cluster, Namespace, Object
+
+See = Callable[[str, Object], None]
+"""Takes an event's type and the object; called in the watch's own thread."""
+
+
+def follow_pods(namespace: Namespace, see: See) -> AbstractContextManager[None]:
+    """Show every event of the namespace's pods, as `follow` does."""
+    return follow(namespace.cluster, f"{namespace.path}/pods", see)
+
+
+@contextmanager
+def follow(cluster: Cluster, path: str, see: See) -> Iterator[None]:
+    """Show every event until the end, beginning with what exists; fails at the end when the watch broke before."""
+    connection, answer = _open_watch(cluster, path)
+    ended = threading.Event()
+
+    def read() -> None:
+        with suppress(OSError, HTTPException):  # as the connection is cut at the end
+            for line in answer:
+                if line.endswith(b"\n"):
+                    event = orjson.loads(line)
+                    see(event["type"], event["object"])
+        ended.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+        assert not ended.is_set(), "the watch ended before the scenario did"
+    finally:
+        # Not SSLSocket's own shutdown, after which the thread would read what is encrypted.
+        socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+        thread.join()
+        connection.close()
+
+
+def _open_watch(cluster: Cluster, path: str) -> tuple[HTTPSConnection, HTTPResponse]:
+    kubeconfig = orjson.loads(cluster.kubeconfig.read_bytes())
+    server, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]
+    connection = HTTPSConnection(urlsplit(server).netloc, context=cluster.tls)
+    query = "?watch=true&timeoutSeconds=3600"
+    connection.request("GET", path + query, headers={"Authorization": f"Bearer {token}"})
+    answer = connection.getresponse()
+    assert answer.status == 200, answer.read()
+    return connection, answer

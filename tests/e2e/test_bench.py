@@ -1,0 +1,46 @@
+"""The benches, for a few seconds each: do they count, and is nothing badly wrong? By counts and generous bounds."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from e2e.bench.report import Row, percentile, table, write
+from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
+from e2e.bench.waiting_load import measure_waiting_load
+from e2e.cluster import Cluster, Namespace
+
+LOOP = 10.0
+"""Filter calls a second for each pod that waits: one whose text flaps is asked for sixty times a second."""
+
+
+def test_pods_that_wait_are_asked_for_again_and_not_in_a_loop(cluster: Cluster, namespace: Namespace) -> None:
+    load = measure_waiting_load(cluster, namespace, pods=20, for_s=5, updates_per_s=5)
+    assert 0 < load.filter_calls_per_s < LOOP * load.waiting
+
+
+def test_pods_that_wait_in_a_quiet_cluster_are_left_alone(cluster: Cluster, namespace: Namespace) -> None:
+    load = measure_waiting_load(cluster, namespace, pods=20, for_s=5, updates_per_s=0)
+    assert load.filter_calls <= load.waiting
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_gang_is_whole_soon_after_what_it_lacked_has_come(cluster: Cluster, namespace: Namespace, event: str) -> None:
+    seconds = measure_time_to_whole(
+        cluster, namespace, event=event, tries=3, seed=1, waits=Waits(0.2, 1.0), updates_per_s=5
+    )
+    assert len(seconds) == 3
+    assert 0 < percentile(seconds, 50) < 5
+
+
+def test_figures_are_shown_under_each_other_and_kept(tmp_path: Path) -> None:
+    rows: list[Row] = [{"event": "node added", "p50 s": 0.25}, {"event": "room freed", "p50 s": 10.0}]
+    assert table(rows) == "event       p50 s\nnode added  0.25 \nroom freed  10   "
+    write(tmp_path / "figures.json", rows)
+    assert orjson.loads((tmp_path / "figures.json").read_bytes()) == rows
+
+
+def test_percentiles() -> None:
+    hundred_and_one = [float(number) for number in range(101)]
+    assert [percentile(hundred_and_one, percent) for percent in (50, 99)] == [50, 99]
+    assert percentile([3.0], 99) == 3
