@@ -18,6 +18,7 @@ from msgspec import Struct
 from extender.decide.fit import fit_static
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
 from extender.decide.trial import Trial
+from extender.decide.volumes import reach_volumes
 from extender.model.node import repels
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
 from extender.model.snapshot import Snapshot
@@ -70,6 +71,7 @@ class _Class:
             if (within is None or name in within)
             and (name, self.shape) not in avoid
             and not fit_static(self.shape, room.node)
+            and not reach_volumes(self.shape.volumes, room.node)
             and not (near and near.why_not(room.node))
         }
 
