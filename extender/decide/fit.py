@@ -23,11 +23,15 @@ _ANY_IP = HostPort(0).ip
 
 def fit_node(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
     """Return why a pod of this shape does not fit on the node; empty if it does."""
-    return fit_static(shape, room.node) or fit_room(shape, room) or reach_volumes(shape.volumes, room.node)
+    return _fit_labels(shape, room.node) or fit_room(shape, room) or reach_volumes(shape.volumes, room.node)
 
 
 def fit_static(shape: PodShape, node: Node) -> tuple[Reason, ...]:
     """Return why the node is not for such pods, however empty; empty if it is."""
+    return _fit_labels(shape, node) or reach_volumes(shape.volumes, node)
+
+
+def _fit_labels(shape: PodShape, node: Node) -> tuple[Reason, ...]:
     if node.unschedulable and not _is_tolerated(_UNSCHEDULABLE, shape.tolerations):
         return (Cordoned(),)
     taint = untolerated_taint(shape, node)
