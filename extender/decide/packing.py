@@ -6,7 +6,7 @@ on one node where one takes it, and workers land beside their parameter server, 
 strands a mixed gang, its hardest classes are placed first instead.
 
 For a single class both orders find a placement whenever one exists. For several they may miss one, so that other ways
-are searched for at last (`search`), which finds one whenever it exists for a gang of a few classes. Members that ask
+are searched for at last (`search`), which tries all of them for a small gang. Members that ask
 something of the pods around them are placed one by one instead (`one_by_one`), class after class, at last within one
 domain of their affinity; that may miss one, too.
 """
