@@ -35,6 +35,9 @@ _TIMEOUT_S = 30.0
 _SETTLE_S = 0.3
 """For kube-scheduler's own watches, which take milliseconds; nothing tells when they have seen the residents."""
 
+_CLOSING_S = 0.25
+"""For connections with TLS, which end a moment after they are closed: else Python complains of them at the end."""
+
 
 class Disagreement(Struct, frozen=True):
     """A pod that the two judge differently, and the cluster that it was judged on."""
@@ -90,6 +93,7 @@ async def _player(kubeconfig: Path, recorder: Recorder) -> AsyncIterator["_Playe
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         await api.close()
+        await asyncio.sleep(_CLOSING_S)
 
 
 class _Player:
