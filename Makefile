@@ -9,7 +9,7 @@ CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test unit controlplane fidelity bench lint build lock
+.PHONY: help demo test unit controlplane fidelity oracle bench lint build lock
 
 help: ## Print this list
 	@echo "make TARGET [PYTHON=python3.11 or newer]"
@@ -28,6 +28,9 @@ controlplane: $(INSTALLED) ## Run the tests on the real control plane
 
 fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the real one on 20,000 pods (10 minutes)
 	@$(BIN)/python -m e2e.fidelity --pairs 20000
+
+oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 60,000 small gangs that just fit or just do not (10 minutes)
+	ORACLE_INSTANCES=20000 $(BIN)/pytest -s --timeout 3600 tests/decide/test_packing_oracle.py
 
 bench: $(INSTALLED) ## Measure what waiting gangs cost, and how soon a gang is whole (20 minutes; figures in .cache/)
 	@mkdir -p .cache

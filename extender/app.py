@@ -43,6 +43,8 @@ from extender.watch.sources import (
     nodes,
     pod_groups,
     pods,
+    volume_claims,
+    volumes,
 )
 
 SHUTDOWN_S = 5.0
@@ -152,6 +154,8 @@ def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source
         pods(cluster),
         namespaces(cluster),
         disruption_budgets(cluster),
+        volume_claims(cluster),
+        volumes(cluster),
         *(pod_groups(cluster, api) for api in POD_GROUP_PATHS),
         *(jobs(cluster, kind) for kind in kinds),
     ]

@@ -41,6 +41,8 @@ class ApiServerStub:
             "/api/v1/pods",
             "/api/v1/nodes",
             "/api/v1/namespaces",
+            "/api/v1/persistentvolumeclaims",
+            "/api/v1/persistentvolumes",
             "/apis/policy/v1/poddisruptionbudgets",
         }
         """The collections that can be listed and watched; of others it says "not found"."""

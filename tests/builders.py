@@ -7,7 +7,7 @@ from typing import Any
 
 from extender.model.claim import BadGangClaim, GangClaim, Terms, gang_key
 from extender.model.node import Node, NodeRoom, Taint
-from extender.model.pod import HostPort, NodeSelectorTerm, Pod, PodShape, Relations, Toleration
+from extender.model.pod import ClaimUse, HostPort, NodeSelectorTerm, Pod, PodShape, Relations, Toleration
 from extender.model.pod_group import KOORDINATOR
 from extender.model.resources import CPU, MEMORY, PODS, Resources
 
@@ -69,6 +69,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
     gated: bool = False,
     held: bool = False,
     labels: dict[str, str] | None = None,
+    claims: tuple[ClaimUse, ...] = (),
 ) -> Pod:
     """Return a pod; with `problem` its claim on `gang` is a bad one, and `shape` takes the place of the amounts."""
     claim: GangClaim | BadGangClaim | None = None
@@ -94,6 +95,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
         rank=rank,
         gang=claim,
         labels=labels or {},
+        claims=claims,
     )
 
 

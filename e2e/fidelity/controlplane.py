@@ -1,7 +1,7 @@
 """The least that kube-scheduler needs to judge pods: etcd, kube-apiserver and itself.
 
-No controllers and no kubelets, so that nothing changes but what we change. Two of the API server's admission plugins
-are off, which count on controllers: one taints every new node, the other wants ServiceAccounts.
+No controllers and no kubelets, so that nothing changes but what we change. Three of the API server's admission plugins
+are off, which count on controllers: one taints every new node, one wants ServiceAccounts, one keeps volumes from going.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ class JudgesBench(Cluster):
         self.recorder_port, port = free_ports(2)
         self._start_binary("etcd", components.etcd(self.folder))
         flags = components.kube_apiserver(self.folder, self._credentials)
-        flags.append("--disable-admission-plugins=TaintNodesByCondition,ServiceAccount")
+        flags.append("--disable-admission-plugins=TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection")
         self._start_binary("kube-apiserver", flags)
         self._wait_ready({"kube-apiserver": self._api_is_ready})
         kubeconfig = self._credentials.user_kubeconfig(credentials.SCHEDULER)

@@ -17,7 +17,9 @@ T = TypeVar("T")
 
 SCHEDULER = "fidelity"
 NAMESPACES = {"red": {"team": "a", "env": "prod"}, "green": {"team": "a"}, "blue": {"team": "b"}}
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+HOSTNAME, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+RUNTIME_CLASS = "sandboxed"
 GPU = "nvidia.com/gpu"
 
 _TAINTS = [
@@ -38,9 +40,14 @@ _TOLERATIONS = [
 
 
 class Case(Struct, frozen=True):
-    """One cluster with the pods to judge; `terminating` and `finished` name residents by namespace and name."""
+    """One cluster with the pods to judge; `terminating` and `finished` name residents by namespace and name.
+
+    Each of the `claims` is bound to one of the `volumes`.
+    """
 
     nodes: list[Object]
+    volumes: list[Object]
+    claims: list[Object]
     residents: list[Object]
     pending: list[Object]
     terminating: list[tuple[str, str]]
@@ -51,6 +58,8 @@ def generate_case(seed: int, number: int, pods: int) -> Case:
     """Return the case with this number in the sequence of a seed, with so many pods to judge."""
     draw = _Draw(Random(f"{seed}/{number}"))  # noqa: S311 - chance that can be repeated is what is wanted
     nodes = [draw.node(f"n{number}-{index}") for index in range(draw.chance.randint(3, 10))]
+    volumes = [draw.volume(name, namespace) for namespace in NAMESPACES for name in draw.claim_names(f"c{number}")]
+    claims = [_claim_on(volume) for volume in volumes]
     residents = [
         draw.pod(f"r{number}-{index}", node=draw.one(nodes)["metadata"]["name"])
         for index in range(draw.chance.randint(0, 2 * len(nodes)))
@@ -59,11 +68,27 @@ def generate_case(seed: int, number: int, pods: int) -> Case:
     # Residents may share a port, which kube-scheduler would not let them: it takes the end of one for the end of all.
     finished = [pod for pod in residents[len(residents) // 8 :] if not _has_ports(pod)][: len(residents) // 10]
     pending = [draw.pod(f"p{number}-{index}") for index in range(pods)]
-    return Case(nodes, residents, pending, _names(terminating), _names(finished))
+    return Case(nodes, volumes, claims, residents, pending, _names(terminating), _names(finished))
 
 
 def _names(pods: list[Object]) -> list[tuple[str, str]]:
     return [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
+
+
+def _claim_on(volume: Object) -> Object:
+    """Return the claim that a volume is bound to, as the controller that binds them leaves it."""
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {**volume["spec"]["claimRef"], "annotations": bound},
+        "spec": {
+            "volumeName": volume["metadata"]["name"],
+            "storageClassName": "",
+            "accessModes": volume["spec"]["accessModes"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
 
 
 def _has_ports(pod: Object) -> bool:
@@ -77,6 +102,7 @@ class _Draw:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         self.names: list[str] = []
+        self.claims: list[str] = []
 
     def one(self, these: Sequence[T]) -> T:
         return self.chance.choice(these)
@@ -93,6 +119,8 @@ class _Draw:
         labels |= self.maybe(0.85, lambda: {ZONE: self.one(["z1", "z2", "z3"])})
         labels |= self.maybe(0.7, lambda: {"disk": self.one(["ssd", "hdd"])})
         labels |= self.maybe(0.7, lambda: {"generation": self.one(["1", "2", "30", "new"])})
+        labels |= self.maybe(0.3, lambda: {REGION: self.one(["r1", "r2"])})
+        labels |= self.maybe(0.1, lambda: {BETA_ZONE: self.one(["z1", "z2"])})
         if self.chance.random() < 0.05:
             del labels[HOSTNAME]
         taints = self.some(_TAINTS, 1) if self.chance.random() < 0.7 else self.some(_TAINTS, 3)
@@ -101,6 +129,32 @@ class _Draw:
         node["spec"]["unschedulable"] = self.chance.random() < 0.12
         node["status"]["allocatable"] |= {"pods": self.one(["2", "5", "20"]), "ephemeral-storage": "20Gi"}
         return node
+
+    def claim_names(self, prefix: str) -> list[str]:
+        self.claims = [f"{prefix}-{index}" for index in range(4)]
+        return self.claims
+
+    def volume(self, claim: str, namespace: str) -> Object:
+        labels = self.maybe(
+            0.5, lambda: {self.one([ZONE, ZONE, BETA_ZONE]): self.one(["z1", "z2", "z1__z2", "z2__z3"])}
+        )
+        labels |= self.maybe(0.1, lambda: {REGION: self.one(["r1", "r1__r2"])})
+        spec: Object = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "nfs": {"server": "10.0.0.9", "path": "/"},
+            "claimRef": {"name": claim, "namespace": namespace},
+        }
+        spec |= self.maybe(0.5, lambda: {"nodeAffinity": {"required": self.node_affinity()}})
+        metadata = {"name": f"{claim}-{namespace}", "labels": labels}
+        return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}
+
+    def pod_volumes(self) -> Object:
+        return {
+            "volumes": [
+                {"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in self.some(self.claims, 2)
+            ]
+        }
 
     def pod(self, name: str, node: str = "") -> Object:
         """Draw a pod: a resident of the node, or else one to judge, which asks for more."""
@@ -111,6 +165,8 @@ class _Draw:
         spec: Object = {"schedulerName": SCHEDULER, "containers": self.containers(busy=not node)}
         spec |= self.maybe(0.25, lambda: {"initContainers": self.init_containers()})
         spec |= self.maybe(0.1, self.pod_level)
+        spec |= self.maybe(0.15, lambda: {"runtimeClassName": RUNTIME_CLASS})
+        spec |= self.maybe(0.45, self.pod_volumes)
         spec |= self.maybe(0.6, lambda: {"tolerations": self.some(_TOLERATIONS, 3)})
         spec |= self.maybe(0.2 * weight, lambda: {"nodeSelector": {"disk": self.one(["ssd", "hdd"])}})
         affinity = self.maybe(0.2 * weight, lambda: {"nodeAffinity": self.required(self.node_affinity())})

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from extender.decide.explain import PLUGINS, explain_reason
 from extender.decide.trial import Trial
-from extender.model.pod import Occupant, Relations, Tags, Toleration
+from extender.model.pod import Occupant, Relations, Tags, Toleration, VolumeTerms
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Reason, UntoleratedTaint
 
@@ -49,6 +49,7 @@ def _decisive(pod: Occupant, why_not: Iterable[tuple[str, tuple[Reason, ...]]], 
 def _indifferent_to(plugin: str, pod: Occupant) -> Occupant:
     """Return the pod without what the plugin looks at."""
     shape, relations = pod.shape, pod.shape.relations or Relations()
+    volumes = shape.volumes or VolumeTerms()
     match plugin:
         case "NodeUnschedulable" | "TaintToleration":
             shape = structs.replace(shape, tolerations=_EVERYTHING)
@@ -58,6 +59,10 @@ def _indifferent_to(plugin: str, pod: Occupant) -> Occupant:
             shape = structs.replace(shape, host_ports=())
         case "NodeResourcesFit":
             shape = structs.replace(shape, requests=())
+        case "VolumeBinding":
+            shape = structs.replace(shape, volumes=structs.replace(volumes, required_terms=()))
+        case "VolumeZone":
+            shape = structs.replace(shape, volumes=structs.replace(volumes, zones=()))
         case "PodTopologySpread":
             shape = structs.replace(shape, relations=structs.replace(relations, spread=()))
         case "InterPodAffinity":

@@ -16,22 +16,27 @@ from msgspec import Struct, field
 
 from e2e.client import MERGE, Object
 from e2e.fidelity.controlplane import JudgesBench
-from e2e.fidelity.generate import NAMESPACES, Case, generate_case
+from e2e.fidelity.generate import NAMESPACES, RUNTIME_CLASS, Case, generate_case
 from e2e.fidelity.opinion import opinion_on
 from e2e.fidelity.recorder import PASSED, Recorder, recording
 from e2e.nodes import completed
 from extender.apiserver import JSON, ApiServer, connect
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
-from extender.watch.reflector import Reflector
-from extender.watch.sources import namespaces, nodes, pods
+from extender.watch.reflector import Reflector, Source
+from extender.watch.sources import namespaces, nodes, pods, volume_claims, volumes
 
 PODS_PER_CLUSTER = 125
 _WRITES_AT_ONCE = 16
+_OVERHEAD = {"cpu": "100m", "memory": "120Mi"}
+"""Of the pods of a RuntimeClass; the API server writes it into them."""
 _DEADLINE_S = 60.0
 _TIMEOUT_S = 30.0
 _SETTLE_S = 0.3
 """For kube-scheduler's own watches, which take milliseconds; nothing tells when they have seen the residents."""
+
+_CLOSING_S = 0.25
+"""For connections with TLS, which end a moment after they are closed: else Python complains of them at the end."""
 
 
 class Disagreement(Struct, frozen=True):
@@ -78,7 +83,8 @@ async def _player(kubeconfig: Path, recorder: Recorder) -> AsyncIterator["_Playe
     api = await connect(str(kubeconfig))
     cluster = Cluster(["nobody"])
     metrics = Metrics("fidelity")
-    watches = [Reflector(source(cluster), api, metrics) for source in (nodes, pods, namespaces)]
+    sources: list[Callable[[Cluster], Source[Any]]] = [nodes, pods, namespaces, volume_claims, volumes]
+    watches = [Reflector(source(cluster), api, metrics) for source in sources]
     running = [asyncio.create_task(watch.run()) for watch in watches]
     try:
         yield _Player(api, cluster, recorder)
@@ -87,6 +93,7 @@ async def _player(kubeconfig: Path, recorder: Recorder) -> AsyncIterator["_Playe
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         await api.close()
+        await asyncio.sleep(_CLOSING_S)
 
 
 class _Player:
@@ -98,23 +105,27 @@ class _Player:
     async def prepare(self) -> None:
         for name, labels in NAMESPACES.items():
             await self._write("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        overhead = {"metadata": {"name": RUNTIME_CLASS}, "handler": "x", "overhead": {"podFixed": _OVERHEAD}}
+        await self._write("POST", "/apis/node.k8s.io/v1/runtimeclasses", overhead)
 
     async def play(self, case: Case, title: str, tally: Tally) -> None:
         # 1. A cluster, with what runs there; our watches and theirs have seen it.
         await self._all(self._write("POST", "/api/v1/nodes", completed(node)) for node in case.nodes)
-        await self._all(self._write("POST", _pods_of(pod), pod) for pod in case.residents)
+        await self._all(self._write("POST", "/api/v1/persistentvolumes", volume) for volume in case.volumes)
+        await self._all(self._write("POST", _path_of(claim, "persistentvolumeclaims"), claim) for claim in case.claims)
+        await self._all(self._write("POST", _path_of(pod), pod) for pod in case.residents)
         await self._all(self._terminate(*which) for which in case.terminating)
         await self._all(self._finish(*which) for which in case.finished)
         await self._until(lambda: self._has_seen(case), "our watches have seen the cluster")
         await asyncio.sleep(_SETTLE_S)
 
         # 2. The pods, and what kube-scheduler says of each.
-        created = await self._all(self._write("POST", _pods_of(pod), pod) for pod in case.pending)
+        created = await self._all(self._write("POST", _path_of(pod), pod) for pod in case.pending)
         uids = [pod["metadata"]["uid"] for pod in created]
         judged = await self._judged(uids)
 
         # 3. What we say.
-        await self._until(lambda: all(uid in self._cluster.pods for uid in uids), "our watch has seen the pods")
+        await self._until(lambda: all(map(self._knows, uids)), "our watches have seen the pods and their volumes")
         for uid in uids:
             await self._compare(judged[uid], title, tally)
 
@@ -151,6 +162,9 @@ class _Player:
                 raise TimeoutError(f"kube-scheduler has not judged {len(wanted - found.keys())} pods")
             await asyncio.sleep(0.2)
 
+    def _knows(self, uid: str) -> bool:
+        return uid in self._cluster.pods and not self._cluster.pods[uid].shape.is_provisional
+
     def _has_seen(self, case: Case) -> bool:
         pods = self._cluster.pods.values()
         return (
@@ -170,22 +184,21 @@ class _Player:
     async def _clear(self) -> None:
         for namespace in NAMESPACES:
             await self._write("DELETE", f"/api/v1/namespaces/{namespace}/pods", {"gracePeriodSeconds": 0})
+            await self._write("DELETE", f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", {})
             await self._write("DELETE", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", {})
+        await self._write("DELETE", "/api/v1/persistentvolumes", {})
         await self._write("DELETE", "/api/v1/nodes", {})
         await self._until(lambda: not self._cluster.pods and not self._cluster.snapshot().rooms, "all is gone")
         self._recorder.offered.clear()
 
     async def _objects(self, pod: str) -> list[Object]:
-        """Return nodes, namespaces, residents and this pod as the API server has them."""
-        found = [*await self._list("/api/v1/nodes"), *await self._list("/api/v1/namespaces")]
-        kinds = ["Node" if "allocatable" in each.get("status", {}) else "Namespace" for each in found]
-        for each in await self._list("/api/v1/pods"):
-            if each["spec"].get("nodeName") or each["metadata"]["name"] == pod:
-                found.append(each)
-                kinds.append("Pod")
-        for each, kind in zip(found, kinds, strict=True):
-            each["metadata"].pop("managedFields", None)
-            each |= {"apiVersion": "v1", "kind": kind}
+        """Return the cluster, its residents and this pod as the API server has them."""
+        found = []
+        for kind in ("Node", "Namespace", "PersistentVolume", "PersistentVolumeClaim", "Pod"):
+            for each in await self._list(f"/api/v1/{kind.lower()}s"):
+                if kind != "Pod" or each["spec"].get("nodeName") or each["metadata"]["name"] == pod:
+                    each["metadata"].pop("managedFields", None)
+                    found.append(each | {"apiVersion": "v1", "kind": kind})
         return found
 
     async def _list(self, path: str) -> list[Object]:
@@ -218,8 +231,8 @@ class _Player:
             await asyncio.sleep(0.02)
 
 
-def _pods_of(pod: Object) -> str:
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+def _path_of(obj: Object, kind: str = "pods") -> str:
+    return f"/api/v1/namespaces/{obj['metadata']['namespace']}/{kind}"
 
 
 def _message(pod: Object) -> str:

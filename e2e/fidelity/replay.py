@@ -8,11 +8,11 @@ from e2e.client import Object, parse_objects
 from e2e.fidelity.opinion import opinion_on
 from e2e.fidelity.play import Disagreement
 from extender.state.cluster import Cluster
-from extender.wire.kube import NAMESPACES, NODES, PODS
+from extender.wire.kube import NAMESPACES, NODES, PODS, VOLUME_CLAIMS, VOLUMES
 
 
 def nodes_that_fit(objects: str, pod_name: str) -> list[str]:
-    """Return where our model lets this pod go, in a cluster given as a YAML stream of nodes, namespaces and pods."""
+    """Return where our model lets this pod go, in a cluster given as a YAML stream of its objects."""
     cluster = Cluster(["nobody"])
     for each in parse_objects(objects):
         body = Raw(orjson.dumps(each))
@@ -21,10 +21,14 @@ def nodes_that_fit(objects: str, pod_name: str) -> list[str]:
                 cluster.upsert_node(NODES.read(body).object)
             case "Namespace":
                 cluster.upsert_namespace(NAMESPACES.read(body).object)
+            case "PersistentVolume":
+                cluster.upsert_volume(VOLUMES.read(body).object)
+            case "PersistentVolumeClaim":
+                cluster.upsert_claim(VOLUME_CLAIMS.read(body).object)
             case "Pod":
                 cluster.upsert_pod(PODS.read(body).object)
             case kind:
-                raise ValueError(f"{kind}: only nodes, namespaces and pods are read")
+                raise ValueError(f"{kind}: only nodes, namespaces, volumes, claims and pods are read")
     (pod,) = (pod for pod in cluster.pods.values() if pod.name == pod_name)
     return sorted(opinion_on(pod.occupant, cluster.snapshot()).fits)
 

@@ -29,6 +29,7 @@ from extender.model.verdict import (
     Gathering,
     Insufficient,
     NoRoom,
+    NoVolumeZone,
     Placed,
     PodAffinityUnmet,
     PodAntiAffinityViolated,
@@ -41,6 +42,7 @@ from extender.model.verdict import (
     SpreadLabelMissing,
     SpreadTooUneven,
     UntoleratedTaint,
+    VolumeElsewhere,
     WaitsForGang,
 )
 
@@ -61,14 +63,24 @@ def explain_reason(reason: Reason) -> str:
             return "node(s) didn't match Pod's node affinity/selector"
         case PortsTaken():
             return "node(s) didn't have free ports for the requested pod ports"
-        case Insufficient(resource="pods"):
-            return "Too many pods"
         case Insufficient(resource):
-            return f"Insufficient {resource}"
+            return "Too many pods" if resource == "pods" else f"Insufficient {resource}"
+        case VolumeElsewhere() | NoVolumeZone():
+            return _explain_volumes(reason)
         case Refused():
             return "node(s) were refused by kube-scheduler's other filters"
         case _:
             return _explain_relation(reason)
+
+
+def _explain_volumes(reason: VolumeElsewhere | NoVolumeZone) -> str:
+    match reason:
+        case VolumeElsewhere():
+            return "node(s) didn't match PersistentVolume's node affinity"
+        case NoVolumeZone():
+            return "node(s) had no available volume zone"
+        case _:
+            assert_never(reason)
 
 
 def _explain_relation(reason: Relation) -> str:
@@ -99,6 +111,8 @@ PLUGINS: Mapping[type[Reason], str] = {
     AffinityMismatch: "NodeAffinity",
     PortsTaken: "NodePorts",
     Insufficient: "NodeResourcesFit",
+    VolumeElsewhere: "VolumeBinding",
+    NoVolumeZone: "VolumeZone",
     SpreadLabelMissing: "PodTopologySpread",
     SpreadTooUneven: "PodTopologySpread",
     PodAffinityUnmet: "InterPodAffinity",

@@ -1,14 +1,16 @@
 """Whether a pod fits on a node as far as the node alone decides, and if not, why.
 
-kube-scheduler's default filters in its order, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts and
-NodeResourcesFit: the first that says no gives the reasons. Mirrors the plugins of those names; NodeName needs
-none, since nobody asks for a pod that names its node. What depends on other pods is asked afterwards, in
-`neighbourhood`. Not modelled are resources that a scheduler is told to ignore; what else is not, a pod's shape says.
+kube-scheduler's default filters in its order, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts,
+NodeResourcesFit and those of volumes (`volumes`): the first that says no gives the reasons. Mirrors the plugins of
+those names; NodeName needs none, since nobody asks for a pod that names its node. What depends on other pods is asked
+afterwards, in `neighbourhood`. Not modelled are resources that a scheduler is told to ignore; what else is not, a pod's
+shape says.
 
 The planner asks this thousands of times per decision: nothing is allocated for a pod that fits.
 """
 
 from extender.decide.selectors import selects_node
+from extender.decide.volumes import reach_volumes
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import HostPort, PodShape, Toleration
 from extender.model.verdict import AffinityMismatch, Cordoned, Insufficient, PortsTaken, Reason, UntoleratedTaint
@@ -21,11 +23,15 @@ _ANY_IP = HostPort(0).ip
 
 def fit_node(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
     """Return why a pod of this shape does not fit on the node; empty if it does."""
-    return fit_static(shape, room.node) or fit_room(shape, room)
+    return _fit_labels(shape, room.node) or fit_room(shape, room) or reach_volumes(shape.volumes, room.node)
 
 
 def fit_static(shape: PodShape, node: Node) -> tuple[Reason, ...]:
     """Return why the node is not for such pods, however empty; empty if it is."""
+    return _fit_labels(shape, node) or reach_volumes(shape.volumes, node)
+
+
+def _fit_labels(shape: PodShape, node: Node) -> tuple[Reason, ...]:
     if node.unschedulable and not _is_tolerated(_UNSCHEDULABLE, shape.tolerations):
         return (Cordoned(),)
     taint = untolerated_taint(shape, node)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from extender.decide.packing import LEADER_ROLES, Member, Packing, pack_gang
+from extender.decide.search import Needs
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
@@ -51,17 +52,48 @@ def admit_gang(
     required = max(0 if minimum else 1, gang.needed - len(kept) - len(minimum))
 
     # 4. Is there room for them, and for how many others beside them?
-    homes = {pod.node_name for pod in gang.bound} | {placement.node for placement in kept}
+    needs = Needs(len(minimum) + required, Counter(_roles(minimum)))
+    homes = {pod.node_name for pod in gang.bound} | _nodes(kept)
+    admission = _place(minimum, others, needs, snapshot, homes, avoid)
+    if only_needed and isinstance(admission, Placed):
+        return Placed(_needed_of(admission.placements, needs))
+    return admission
+
+
+def _place(
+    minimum: Sequence[Member],
+    others: Sequence[Member],
+    needs: Needs,
+    snapshot: Snapshot,
+    homes: set[str],
+    avoid: Collection[tuple[str, PodShape]],
+) -> Placed | NoRoom:
     first = pack_gang(minimum, snapshot, required=len(minimum), homes=homes, avoid=avoid)
-    if first.left_over:
-        return _no_room(first, snapshot, avoid)
-    homes |= {placement.node for placement in first.placements}
-    then = pack_gang(
-        others, first.trial.as_snapshot() if minimum else snapshot, required=required, homes=homes, avoid=avoid
-    )
-    if len(then.placements) < required:
-        return _no_room(then, snapshot, avoid)
-    return Placed(first.placements + then.placements[: required if only_needed else None])
+    packing = first
+    if not first.left_over:
+        required = needs.required - len(minimum)
+        rest = first.trial.as_snapshot() if minimum else snapshot
+        packing = pack_gang(others, rest, required=required, homes=homes | _nodes(first.placements), avoid=avoid)
+        if len(packing.placements) >= required:
+            return Placed(first.placements + packing.placements)
+    if minimum and others:  # others may do for the minimum, or need the room that it has taken
+        needed, least = needs
+        everybody = [*minimum, *others]
+        together = pack_gang(everybody, snapshot, required=needed, role_minimums=least, homes=homes, avoid=avoid)
+        if together.is_enough(needs):
+            return Placed(together.placements)
+    return _no_room(packing, snapshot, avoid)
+
+
+def _needed_of(placements: Sequence[Placement], needs: Needs) -> tuple[Placement, ...]:
+    """Return those of the roles' minimums, and of the others as many as are needed beside them."""
+    missing = Counter(needs.role_minimums)
+    firsts: list[Placement] = []
+    others: list[Placement] = []
+    for placement in placements:
+        (firsts if missing[placement.role] > 0 else others).append(placement)
+        missing[placement.role] -= 1
+    return (*firsts, *others[: needs.required - len(firsts)])
 
 
 def _role_minimums(
@@ -79,6 +111,10 @@ def _role_minimums(
         else:
             others.append(member)
     return minimum, others
+
+
+def _nodes(placements: Iterable[Placement]) -> set[str]:
+    return {placement.node for placement in placements}
 
 
 def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:

@@ -5,18 +5,22 @@ takes: nodes that hold siblings first, then the node that takes most, the tighte
 on one node where one takes it, and workers land beside their parameter server, which is placed before them. Where that
 strands a mixed gang, its hardest classes are placed first instead.
 
-For a single class both orders find a placement whenever one exists; for several they may miss one. Members that ask
+For a single class both orders find a placement whenever one exists. For several they may miss one, so that other ways
+are searched for at last (`search`), which tries all of them for a small gang. Members that ask
 something of the pods around them are placed one by one instead (`one_by_one`), class after class, at last within one
 domain of their affinity; that may miss one, too.
 """
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 
 from msgspec import Struct
 
 from extender.decide.fit import fit_static
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
+from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
 from extender.model.node import repels
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
@@ -49,6 +53,12 @@ class Packing(Struct, frozen=True):
     left_over: tuple[Member, ...]
     trial: Trial
 
+    def is_enough(self, needs: Needs) -> bool:
+        """Whether as many could be placed as are needed."""
+        roles = Counter(placement.role for placement in self.placements)
+        enough_of_each = all(roles[role] >= least for role, least in needs.role_minimums.items())
+        return enough_of_each and len(self.placements) >= needs.required
+
 
 class _Class:
     """Members of equal shape and role, with the nodes that can ever take them, `within` those if they are given."""
@@ -62,6 +72,7 @@ class _Class:
     ) -> None:
         self.shape = members[0].shape
         self.pod = members[0].occupant
+        self._members = members
         self.left = members
         near = Trial(snapshot).neighbourhood(self.pod) if self.shape.relations is None else None
         self.nodes = {
@@ -73,6 +84,12 @@ class _Class:
             and not (near and near.why_not(room.node))
         }
 
+    def again(self) -> "_Class":
+        """Return it with all its members to place."""
+        other = copy(self)
+        other.left = self._members
+        return other
+
 
 def pack_gang(
     members: Sequence[Member],
@@ -81,9 +98,11 @@ def pack_gang(
     required: int,
     homes: Collection[str] = (),
     avoid: Collection[tuple[str, PodShape]] = (),
+    role_minimums: Mapping[str, int] | None = None,
 ) -> Packing:
-    """Place as many members as fit, leaders first; `required` is how many must, for the other order to be tried.
+    """Place as many members as fit, leaders first.
 
+    Where they are fewer than `required`, or fewer of a role than its minimum, other orders and ways are tried.
     `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape.
     """
     related = any(member.shape.relations is not None for member in members)
@@ -91,24 +110,46 @@ def pack_gang(
     trial = Trial(snapshot)
     classes = _classes(members, snapshot, avoid)
     first = fill(classes, trial, homes)
-    if len(first.placements) >= required or len(classes) == 1:
+    needs = Needs(required, role_minimums or {})
+    if first.is_enough(needs) or len(classes) == 1:
         return first
-    for other in _other_orders(members, snapshot, avoid):
+    for other in _other_orders(classes, members, snapshot, avoid):
         trial.undo(0)
         packing = _class_by_class(other, trial, homes)
-        if len(packing.placements) >= required:
+        if packing.is_enough(needs):
             return packing
     trial.undo(0)
+    found = None if related else _search([one.again() for one in classes], trial, homes, needs)
+    if found is not None:
+        return found
     for placement in first.placements:
         trial.place(placement.occupant, placement.node)
     return first
 
 
+def _search(classes: list[_Class], trial: Trial, homes: Collection[str], needs: Needs) -> Packing | None:
+    """Place what is needed in whichever way there is, and whoever else fits beside it; None where there is none."""
+    way = find_way([Wanted(one.pod, one.left[0].role, len(one.left), one.nodes) for one in classes], trial, needs)
+    if way is None:
+        return None
+    placements: list[Placement] = []
+    for name, counts in way:
+        for one, count in zip(classes, counts, strict=True):
+            if count:
+                trial.place(one.pod, name, count)
+                placements += _seat(one, name, count)
+    rest = _fill_nodes(classes, trial, homes)
+    return Packing((*placements, *rest.placements), rest.left_over, trial)
+
+
 def _other_orders(
-    members: Sequence[Member], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]
+    classes: Sequence[_Class],
+    members: Sequence[Member],
+    snapshot: Snapshot,
+    avoid: Collection[tuple[str, PodShape]],
 ) -> Iterator[list[_Class]]:
     """Yield the hardest first, and then everybody confined to one domain of required affinity."""
-    yield sorted(_classes(members, snapshot, avoid), key=lambda c: (len(c.nodes), -weight(c.shape)))
+    yield sorted((one.again() for one in classes), key=lambda c: (len(c.nodes), -weight(c.shape)))
     for domain in affinity_domains([member.occupant for member in members], snapshot):
         yield _classes(members, snapshot, avoid, domain)
 

@@ -4,7 +4,7 @@ Mirrors k8s.io/component-helpers/scheduling/corev1/nodeaffinity (GetRequiredNode
 requirement that does not parse there (no values for In, text for Gt, ...) makes its whole term match nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from extender.model.node import Node
 from extender.model.pod import LabelSelector, NodeSelectorTerm, PodShape, Requirement
@@ -20,7 +20,12 @@ def selects_node(shape: PodShape, node: Node) -> bool:
     for key, value in shape.node_selector:
         if labels.get(key) != value:
             return False
-    return shape.required_terms is None or any(_term_matches(term, node) for term in shape.required_terms)
+    return shape.required_terms is None or matches_any(shape.required_terms, node)
+
+
+def matches_any(terms: Iterable[NodeSelectorTerm], node: Node) -> bool:
+    """Whether the node matches one of the terms."""
+    return any(_term_matches(term, node) for term in terms)
 
 
 def selects_labels(selector: LabelSelector, labels: Mapping[str, str]) -> bool:

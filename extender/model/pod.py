@@ -100,13 +100,32 @@ class Relations(Struct, frozen=True, gc=False):
         return {term.topology_key for term in terms} | {each.topology_key for each in self.spread}
 
 
+class ClaimUse(Struct, frozen=True, gc=False):
+    """A claim that a pod's volumes name; one that is `ephemeral` is made for this pod and goes with it."""
+
+    name: str
+    ephemeral: bool = False
+
+
+class VolumeTerms(Struct, frozen=True, gc=False):
+    """What a pod's volumes ask of its node.
+
+    One of the terms of each volume must match, and each of the zone labels must have one of the values. `unmodelled`
+    names what else kube-scheduler looks at and we do not.
+    """
+
+    required_terms: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
+    zones: tuple[tuple[str, frozenset[str]], ...] = ()
+    unmodelled: tuple[str, ...] = ()
+
+
 class PodShape(Struct, frozen=True, gc=False):
     """What a pod asks for. Pods of equal shape are interchangeable to the planner, but for who selects them by label.
 
     `requests` are effective (init containers, sidecars, overhead and pod-level resources included), sorted by
     name, and hold one of `pods`. `required_terms` is None without required node affinity; otherwise one of the
-    terms must match. `unmodelled` names what else kube-scheduler looks at and we do not, so that a plan for such a pod
-    is provisional.
+    terms must match. `volumes` is None where they ask nothing. `unmodelled` names what else kube-scheduler looks at and
+    we do not.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -115,7 +134,13 @@ class PodShape(Struct, frozen=True, gc=False):
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     relations: Relations | None = None
+    volumes: VolumeTerms | None = None
     unmodelled: tuple[str, ...] = ()
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether only kube-scheduler can say where such a pod goes: a plan for it is tried, not known to hold."""
+        return bool(self.unmodelled) or (self.volumes is not None and bool(self.volumes.unmodelled))
 
 
 class Tags(Struct, frozen=True, gc=False):
@@ -169,6 +194,7 @@ class Pod(Struct, frozen=True, gc=False):
     rank: str = ""
     gang: GangClaim | BadGangClaim | None = None
     labels: Mapping[str, str] = {}
+    claims: tuple[ClaimUse, ...] = ()
 
     @property
     def tags(self) -> Tags:

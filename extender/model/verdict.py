@@ -36,6 +36,14 @@ class Insufficient(Struct, frozen=True, gc=False):
     free: int
 
 
+class VolumeElsewhere(Struct, frozen=True, gc=False):
+    """The node does not match the required node affinity of a volume (VolumeBinding)."""
+
+
+class NoVolumeZone(Struct, frozen=True, gc=False):
+    """The node is in another zone or region than a volume (VolumeZone)."""
+
+
 class SpreadLabelMissing(Struct, frozen=True, gc=False):
     """The node lacks the label that a spread constraint is about (PodTopologySpread)."""
 
@@ -63,7 +71,17 @@ class Refused(Struct, frozen=True, gc=False):
 Relation: TypeAlias = SpreadLabelMissing | SpreadTooUneven | PodAffinityUnmet | PodAntiAffinityViolated | RepelledByPods
 """Why the pods that are there, rather than the node itself, keep a pod off."""
 
-Reason: TypeAlias = Cordoned | UntoleratedTaint | AffinityMismatch | PortsTaken | Insufficient | Relation | Refused
+Reason: TypeAlias = (
+    Cordoned
+    | UntoleratedTaint
+    | AffinityMismatch
+    | PortsTaken
+    | Insufficient
+    | VolumeElsewhere
+    | NoVolumeZone
+    | Relation
+    | Refused
+)
 
 
 class Placement(Struct, frozen=True, gc=False):

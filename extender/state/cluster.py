@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from msgspec import structs
 
 from extender.decide.trial import Trial
+from extender.decide.volumes import reach_volumes
 from extender.model.claim import GangClaim, GangKey, JobKey
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
@@ -24,11 +25,13 @@ from extender.model.node import Node
 from extender.model.pod import Occupant, Pod, PodUid, Seniority
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
+from extender.model.volume import PersistentVolume, VolumeClaim
 from extender.state.changes import Changes
 from extender.state.earmarks import Earmark, Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
 from extender.state.reservations import Reservations, Slot, Stage
+from extender.state.volumes import VolumeIndex
 
 REMEMBERED_DELETIONS = 100_000
 """A filter call may come after its pod's deletion was watched; a pod in this many is never taken for a new one. About
@@ -51,6 +54,7 @@ class Cluster:
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
         self._seeking: set[PodUid] = set()
         """Unbound members that ask something of other pods: a pod more may let them in."""
+        self._volumes = VolumeIndex()
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._snapshot = Snapshot(0, {})
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
@@ -169,8 +173,10 @@ class Cluster:
         """Add or change a pod."""
         pod = self._without_foreign_claim(pod)
         before = self.pods.get(pod.uid)
+        pod = structs.replace(pod, shape=self._volumes.shape_of(pod, before)) if pod.claims else pod
         if before == pod:
             return
+        self._volumes.put(pod)
         slot = self.reservations.slot_of(pod.uid)
         self._charge(before, pod)
         self.pods[pod.uid] = pod
@@ -208,6 +214,7 @@ class Cluster:
         if pod.occupies_node or slot is not None:
             self.changes.free_room()
         self.gangs.drop(pod)
+        self._volumes.drop(pod)
         if (key := key_of(pod)) is not None:
             self.changes.plan(key)
 
@@ -247,6 +254,46 @@ class Cluster:
     def remove_job(self, key: JobKey) -> None:
         """Forget a job that is gone."""
         self._declared_anew(self.gangs.drop_job(key))
+
+    def replace_claims(self, claims: Iterable[VolumeClaim]) -> None:
+        """Take a full list of PersistentVolumeClaims."""
+        self._bound_anew(self._volumes.replace_claims(claims))
+
+    def upsert_claim(self, claim: VolumeClaim) -> None:
+        """Add or change a PersistentVolumeClaim."""
+        self._bound_anew(self._volumes.put_claim(claim))
+
+    def remove_claim(self, key: str) -> None:
+        """Forget a PersistentVolumeClaim."""
+        self._bound_anew(self._volumes.drop_claim(key))
+
+    def replace_volumes(self, volumes: Iterable[PersistentVolume]) -> None:
+        """Take a full list of PersistentVolumes."""
+        self._bound_anew(self._volumes.replace_volumes(volumes))
+
+    def upsert_volume(self, volume: PersistentVolume) -> None:
+        """Add or change a PersistentVolume."""
+        self._bound_anew(self._volumes.put_volume(volume))
+
+    def remove_volume(self, name: str) -> None:
+        """Forget a PersistentVolume."""
+        self._bound_anew(self._volumes.drop_volume(name))
+
+    def _bound_anew(self, uids: Iterable[PodUid]) -> None:
+        """Look again at what these pods' volumes ask; room that is only planned must be on a node that reaches them.
+
+        Later than that, kube-scheduler has chosen the node itself, and may be having the volumes made there.
+        """
+        for uid in uids:
+            self.upsert_pod(self.pods[uid])
+            slot = self.reservations.slot_of(uid)
+            if slot and slot.stage is Stage.PLANNED and self._is_out_of_reach(slot, self.pods[uid]):
+                self.reservations.leave(uid)
+                self.changes.free_room()
+
+    def _is_out_of_reach(self, slot: Slot, pod: Pod) -> bool:
+        room = self._ledger.rooms.get(slot.node)
+        return room is not None and bool(reach_volumes(pod.shape.volumes, room.node))
 
     def _declared_anew(self, keys: Iterable[GangKey]) -> None:
         for key in keys:

@@ -6,7 +6,7 @@ All of it is a function of the state and the time; nothing is written to the API
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct, structs
@@ -76,12 +76,13 @@ class Planner:
             if gang.key not in planned:
                 planned |= self._plan_together(gang, now_s)
 
-    def refuse(self, pod: Pod, node: str, now_s: float) -> None:
-        """Note that kube-scheduler does not take the pod on its planned node, and plan its gang anew."""
+    def refuse(self, pod: Pod, nodes: Collection[str], now_s: float) -> None:
+        """Note that kube-scheduler does not take the pod on its planned node, nor on others; plan its gang anew."""
         slot = self._cluster.reservations.leave(pod.uid)
         key = key_of(pod)
         if slot is not None and key is not None:
-            self._past(key).refused_until_s[node, pod.shape] = now_s + REFUSAL_HOLDS_S
+            for node in nodes:
+                self._past(key).refused_until_s[node, pod.shape] = now_s + REFUSAL_HOLDS_S
             self._cluster.changes.plan(key)
             self._cluster.changes.free_room()
             self.plan_gangs(now_s)

@@ -54,7 +54,7 @@ class Agreement:
         first = self._next % max(1, len(args.node_names))
         self._next += COMPARED_NODES
         names = [name for name in args.node_names[first : first + COMPARED_NODES] if name in rooms]
-        if len(rooms) > WHOLE_CLUSTER_OFFERED or args.pod.nominated_node in args.node_names or pod.shape.unmodelled:
+        if len(rooms) > WHOLE_CLUSTER_OFFERED or args.pod.nominated_node in args.node_names or pod.shape.is_provisional:
             return [(name, True) for name in names]
         return [(name, name in args.node_names) for name in rooms]
 

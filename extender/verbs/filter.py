@@ -5,7 +5,7 @@ of a gang goes to its planned node or nowhere; a call is answered the same howev
 waits: kube-scheduler's only scheduling loop waits for the answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from extender.decide.explain import (
     explain_undeclared,
 )
 from extender.decide.fit import fit_room
+from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster
@@ -107,7 +108,7 @@ class Filter:
             return self._reject(args, explain_planned_elsewhere(key))  # all nodes are offered next
         here: Slot | None = slot
         if slot.node not in offered and refusable_s is not None and self._is_refused(args.pod, slot):
-            self._planner.refuse(pod, slot.node, refusable_s)
+            self._planner.refuse(pod, self._refused_nodes(pod, slot, offered), refusable_s)
             here = self._cluster.reservations.slot_of(pod.uid)
         if here is not None and here.node not in offered:
             here = self._cluster.reservations.exchange(pod.uid, offered)
@@ -118,6 +119,15 @@ class Filter:
         whole_cluster = len(self._cluster.snapshot().rooms) <= WHOLE_CLUSTER_OFFERED
         missed = whole_cluster or asked.nominated_node == slot.node
         return missed and not self._cluster.waits_for_siblings(asked, slot)
+
+    def _refused_nodes(self, pod: Pod, slot: Slot, offered: Collection[str]) -> list[str]:
+        """Return the planned node and, where the model cannot tell, all that it would try next to no avail."""
+        snapshot = self._cluster.snapshot()
+        if not pod.shape.is_provisional or len(snapshot.rooms) > WHOLE_CLUSTER_OFFERED:
+            return [slot.node]
+        trial = Trial(snapshot)
+        others = [name for name in snapshot.rooms if name not in offered and not trial.fit(pod.occupant, name)]
+        return [slot.node, *others]
 
     def _accept(self, key: GangKey, slot: Slot) -> FilterAnswer:
         self._planner.standings.forget(slot.holder)

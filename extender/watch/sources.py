@@ -9,10 +9,11 @@ from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
+from extender.model.volume import PersistentVolume, VolumeClaim, claim_key
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Source
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
-from extender.wire.kube import DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS
+from extender.wire.kube import DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, VOLUME_CLAIMS, VOLUMES
 
 POD_GROUP_PATHS: Final = {
     UPSTREAM: f"/apis/{UPSTREAM}/v1alpha2",
@@ -98,4 +99,28 @@ def disruption_budgets(cluster: Cluster) -> Source[DisruptionBudget]:
         replace=cluster.replace_budgets,
         upsert=cluster.upsert_budget,
         remove=lambda gone: cluster.remove_budget(budget_key(gone.namespace, gone.name)),
+    )
+
+
+def volume_claims(cluster: Cluster) -> Source[VolumeClaim]:
+    """Every PersistentVolumeClaim: which volume a pod needs."""
+    return Source(
+        resource="persistentvolumeclaims",
+        path="/api/v1/persistentvolumeclaims",
+        kind=VOLUME_CLAIMS,
+        replace=cluster.replace_claims,
+        upsert=cluster.upsert_claim,
+        remove=lambda gone: cluster.remove_claim(claim_key(gone.namespace, gone.name)),
+    )
+
+
+def volumes(cluster: Cluster) -> Source[PersistentVolume]:
+    """Every PersistentVolume: which nodes reach it."""
+    return Source(
+        resource="persistentvolumes",
+        path="/api/v1/persistentvolumes",
+        kind=VOLUMES,
+        replace=cluster.replace_volumes,
+        upsert=cluster.upsert_volume,
+        remove=lambda gone: cluster.remove_volume(gone.name),
     )

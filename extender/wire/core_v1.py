@@ -24,6 +24,7 @@ class OwnerReference(_Wire, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -134,11 +135,24 @@ class Something(_Wire, frozen=True):
     """An object of which no more is asked than whether it is there."""
 
 
-class Volume(_Wire, frozen=True):
-    """One of `spec.volumes`, as far as it may keep the pod off a node."""
+class ClaimSource(_Wire, frozen=True):
+    """`persistentVolumeClaim` of a volume."""
 
-    persistent_volume_claim: Something | None = None
+    claim_name: str = ""
+
+
+class Volume(_Wire, frozen=True):
+    """One of `spec.volumes`, as far as it may keep the pod off a node; the last ones are disks that it names itself."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
     ephemeral: Something | None = None
+    aws_elastic_block_store: Something | None = None
+    azure_disk: Something | None = None
+    cinder: Something | None = None
+    gce_persistent_disk: Something | None = None
+    iscsi: Something | None = None
+    rbd: Something | None = None
 
 
 class SchedulingGate(_Wire, frozen=True):

@@ -17,6 +17,7 @@ from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
+from extender.model.volume import PersistentVolume, VolumeClaim
 from extender.wire import core_v1
 from extender.wire.disruption_budgets import PodDisruptionBudget, disruption_budget_of
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, PYTORCH_JOB, TF_JOB, TORCH_JOB
@@ -25,6 +26,7 @@ from extender.wire.malformed import MalformedBody, decode
 from extender.wire.objects import namespace_of, node_of, pod_of
 from extender.wire.pod_groups import MinMemberPodGroup, UpstreamPodGroup, pod_group_of, upstream_pod_group_of
 from extender.wire.quantity import BadQuantity
+from extender.wire.volumes import PersistentVolumeClaim, Volume, persistent_volume_of, volume_claim_of
 
 
 class _HasMetadata(Protocol):
@@ -127,6 +129,8 @@ def _id_of(meta: core_v1.ObjectMeta) -> ObjectId:
 PODS: Kind[Pod] = _kind("Pod", core_v1.Pod, pod_of)
 NODES: Kind[Node] = _kind("Node", core_v1.Node, node_of)
 NAMESPACES: Kind[Namespace] = _kind("Namespace", core_v1.Namespace, namespace_of)
+VOLUME_CLAIMS: Kind[VolumeClaim] = _kind("PersistentVolumeClaim", PersistentVolumeClaim, volume_claim_of)
+VOLUMES: Kind[PersistentVolume] = _kind("PersistentVolume", Volume, persistent_volume_of)
 DISRUPTION_BUDGETS: Kind[DisruptionBudget] = _kind("PodDisruptionBudget", PodDisruptionBudget, disruption_budget_of)
 POD_GROUPS: dict[str, Kind[PodGroup]] = {
     UPSTREAM: _kind("PodGroup", UpstreamPodGroup, partial(upstream_pod_group_of, UPSTREAM)),

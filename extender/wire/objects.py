@@ -9,7 +9,7 @@ from sys import intern
 from extender.model.claim import BadGangClaim, GangClaim
 from extender.model.namespace import Namespace
 from extender.model.node import Node
-from extender.model.pod import HOLD_GATE, NodeSelectorTerm, Pod, PodShape
+from extender.model.pod import HOLD_GATE, ClaimUse, NodeSelectorTerm, Pod, PodShape
 from extender.wire import core_v1
 from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_relations import relations_of
@@ -51,6 +51,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         rank=intern(rank_of(meta.labels or {})),
         gang=None if claim is None else _one_of_equal_claims(claim),
         labels={intern(key): intern(value) for key, value in (meta.labels or {}).items()},
+        claims=_claims(pod),
     )
 
 
@@ -98,10 +99,24 @@ def _shape_of(pod: core_v1.Pod) -> PodShape:
 
 def _unmodelled(spec: core_v1.PodSpec) -> tuple[str, ...]:
     names = ["resource claims"] if spec.resource_claims else []
-    for volume in spec.volumes or ():
-        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-            return (*names, "volumes")
+    names += ["disks"] if any(_is_disk(volume) for volume in spec.volumes or ()) else []
     return tuple(names)
+
+
+def _is_disk(volume: core_v1.Volume) -> bool:
+    """Whether it is of a kind of which a node takes only so many, or that pods may not share (VolumeRestrictions)."""
+    disks = (volume.aws_elastic_block_store, volume.azure_disk, volume.cinder, volume.gce_persistent_disk)
+    return any(disk is not None for disk in (*disks, volume.iscsi, volume.rbd))
+
+
+def _claims(pod: core_v1.Pod) -> tuple[ClaimUse, ...]:
+    uses = []
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            uses.append(ClaimUse(intern(volume.persistent_volume_claim.claim_name)))
+        elif volume.ephemeral is not None:
+            uses.append(ClaimUse(f"{pod.metadata.name}-{volume.name}", ephemeral=True))
+    return tuple(uses)
 
 
 def _required_terms(affinity: core_v1.Affinity | None) -> tuple[NodeSelectorTerm, ...] | None:

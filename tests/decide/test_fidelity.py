@@ -60,7 +60,9 @@ def test_a_disagreement_is_printed_as_a_test_that_runs() -> None:
 def test_a_seed_makes_the_same_clusters_again() -> None:
     def case(seed: int, number: int) -> bytes:
         made = generate_case(seed, number, pods=5)
-        return orjson.dumps([made.nodes, made.residents, made.pending, made.terminating, made.finished])
+        return orjson.dumps(
+            [made.nodes, made.volumes, made.claims, made.residents, made.pending, made.terminating, made.finished]
+        )
 
     assert case(1, 2) == case(1, 2)
     assert case(1, 2) != case(1, 3)

@@ -74,3 +74,17 @@ def test_a_succeeded_member_counts_beside_those_that_run() -> None:
     done = a_pod("done", finished=True)
     gang = a_gang(WORKERS[0], min_available=3, bound=(a_pod("r", node="n0"),), succeeded=(done,))
     assert placed_names(admit_gang(gang, on_gpus(1))) == ["w0"]
+
+
+def test_a_roles_minimum_is_reached_by_whichever_of_its_members_fit() -> None:
+    big, small = a_pod("big", gpu=4, created_at=0), a_pod("small", gpu=1, created_at=1)
+    gang = a_gang(big, small, min_available=1, role_minimums=(("worker", 1),))
+    assert placed_names(admit_gang(gang, on_gpus(2))) == ["small"]
+
+
+def test_a_roles_minimum_does_not_take_the_only_room_that_another_member_could_have() -> None:
+    picky = a_pod("picky", role="evaluator", gpu=2)
+    gang = a_gang(PS, picky, min_available=2, role_minimums=(("ps", 1),))
+    placed = admit_gang(gang, on_gpus(2, 1))
+    assert sorted(placed_names(placed)) == ["picky", "ps"]
+    assert sorted(placed_names(admit_gang(gang, on_gpus(2, 1), only_needed=True))) == ["picky", "ps"]

@@ -167,6 +167,25 @@ def test_a_node_that_kube_scheduler_refuses_is_left_out_and_the_gang_planned_aga
     assert rig.node_for(pods[0], [other]) == other
 
 
+def test_where_the_model_cannot_tell_all_nodes_that_are_not_offered_are_left_out_at_once() -> None:
+    rig = Rig(*[a_node(f"n{i}", gpu=1) for i in range(30)])
+    pods = workers("g", 2, min_available=2, shape=structs.replace(a_shape(), unmodelled=("resource claims",)))
+    rig.create(*pods)
+    rig.later()
+    offered = ["n28", "n29"]
+    assert {rig.node_for(pod, offered) for pod in pods} == set(offered), "each one's first call finds out"
+
+
+def test_where_the_model_can_tell_only_the_planned_node_is_left_out() -> None:
+    rig = Rig(*[a_node(f"n{i}", gpu=1) for i in range(4)])
+    (pod,) = workers("g", 1, min_available=1)
+    rig.create(pod)
+    rig.later()
+    first = rig.slot(pod).node
+    assert rig.node_for(pod, ["n3"]) is None
+    assert rig.slot(pod).node not in {first, "n3"}
+
+
 def test_a_gang_that_fits_nowhere_else_waits_until_the_refusal_is_over() -> None:
     rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=2))
     pods = workers("g", 4)

@@ -88,8 +88,7 @@ def test_what_is_only_preferred_is_no_relation() -> None:
     ("spec", "unmodelled"),
     [
         ({"volumes": [{"name": "v", "emptyDir": {}}]}, ()),
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, ("volumes",)),
-        ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}, ("volumes",)),
+        ({"volumes": [{"name": "v", "iscsi": {"iqn": "i"}}, {"name": "w", "rbd": {"image": "i"}}]}, ("disks",)),
         ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}, ("resource claims",)),
     ],
 )
