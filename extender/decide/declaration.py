@@ -73,8 +73,9 @@ def declare_gang(
         oldest.key,
         min_available,
         groups=tuple(sorted({oldest.key, *(terms.groups or ())})),
-        role_minimums=pod_group.role_minimums if pod_group else _role_minimums(job) if job else (),
+        role_minimums=pod_group.role_minimums if pod_group else _role_minimums(job, oldest.job_role) if job else (),
         job=oldest.job,
+        job_roles=tuple(_roles(job, oldest.job_role)) if job else (),
         problems=tuple(dict.fromkeys((*terms.ignored, *problems, *more_problems))),
     )
     given = {name: getattr(terms, name) for name in ("strict", "waiting_s", "match_policy")}
@@ -150,18 +151,26 @@ def _asked_for(job: TrainingJob, role: str) -> int | None:
         return next((each.minimum for each in job.roles if each.name == role), None)
     if job.min_available is not None:
         return job.min_available
-    minimums = dict(_role_minimums(job))
+    minimums = dict(_role_minimums(job, role))
     return sum(minimums.values()) if minimums else None
 
 
-def _role_minimums(job: TrainingJob) -> tuple[tuple[str, int], ...]:
-    """Return how many of each role the job can start with; empty where it does not say."""
+def _role_minimums(job: TrainingJob, role: str) -> tuple[tuple[str, int], ...]:
+    """Return how many of each role the job can start with; empty where it does not say, and for a gang of one role."""
+    if role:
+        return ()
     minimums = {each.name: each.minimum for each in job.roles if each.minimum is not None}
     if job.min_workers is not None:
         minimums[WORKER] = job.min_workers
     if not minimums:
         return ()
     return tuple(sorted((each.name, minimums.get(each.name, each.replicas)) for each in job.roles))
+
+
+def needed_of(job: TrainingJob, role: str) -> int | None:
+    """Return how many of a role the job needs."""
+    asked_for = _asked_for(job, role)
+    return _all_needed(job, role) if asked_for is None else asked_for
 
 
 def _all_needed(job: TrainingJob, role: str) -> int | None:

@@ -8,7 +8,8 @@ The rule is Koordinator's (its Strict mode), decided here on the whole cluster b
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from extender.decide.packing import LEADER_ROLES, Member, Packing, pack_gang
+from extender.decide.absent import expect_absent, expect_followers
+from extender.decide.packing import Member, Packing, pack_gang
 from extender.decide.search import Needs
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
@@ -37,10 +38,10 @@ def admit_gang(
 
     # 2. Who is yet to come?
     if gang.missing:
-        absent = expect_absent(gang) if plan_absent else None
-        if absent is None:
+        absent = expect_absent(gang) if plan_absent else []
+        if len(absent) < gang.missing:
             return Gathering(gang.min_available)
-        members += [absent] * gang.missing
+        members += absent
     if not members:
         return Placed(())
 
@@ -50,6 +51,9 @@ def admit_gang(
         if _roles([*gang.in_place, *kept, *minimum]).count(role) < least:
             return Gathering(least, role)
     required = max(0 if minimum else 1, gang.needed - len(kept) - len(minimum))
+    followers = expect_followers(gang)
+    if followers:  # whom they follow is placed with them, first
+        minimum, others, required = [*minimum, *others[:required], *followers], others[required:], 0
 
     # 4. Is there room for them, and for how many others beside them?
     needs = Needs(len(minimum) + required, Counter(_roles(minimum)))
@@ -119,18 +123,6 @@ def _nodes(placements: Iterable[Placement]) -> set[str]:
 
 def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:
     return [member.role for member in members]
-
-
-def expect_absent(gang: Gang) -> Member | None:
-    """Return what a member that does not exist yet will look like, or None where that cannot be told.
-
-    Replicas of one role are made from one template, so the youngest member shows it, unless it is one of a kind (a
-    parameter server, a master). A wrong guess is mended when the real member comes; nothing is bound before.
-    """
-    youngest = (gang.waiting or gang.bound)[-1]
-    if youngest.role in LEADER_ROLES:
-        return None
-    return Member(youngest.shape, youngest.role, tags=youngest.tags)
 
 
 def _no_room(packing: Packing, snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> NoRoom:

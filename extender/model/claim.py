@@ -68,6 +68,11 @@ def gang_key(namespace: str, name: str) -> GangKey:
     return GangKey(f"{namespace}/{name}")
 
 
+def followers_key(job: JobKey) -> GangKey:
+    """Return the key under which room is held for pods that the job makes once others of it run; no gang has it."""
+    return GangKey(f"{job}/*")
+
+
 def job_key(namespace: str, kind: str, name: str) -> JobKey:
     """Return the key of a job, whose `kind` is in the API's own spelling."""
     return JobKey(f"{namespace}/{kind.lower()}/{name}")

@@ -5,6 +5,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from extender.model.claim import GangKey, Ignored, JobKey, MatchPolicy
+from extender.model.job import JobRole
 
 
 class SourcesDisagree(Struct, frozen=True):
@@ -53,6 +54,7 @@ class Declaration(Struct, frozen=True):
     `min_available` 0 means that its pods need not run together. `total` is how many members there will be. `waiting_s`
     is how long members may hold room while they wait for the others. `groups` are the gangs that are bound together,
     this one included, sorted. `role_minimums` are sorted by role. `job` makes its pods, empty where that is unknown.
+    `job_roles` are the roles of the job that the gang consists of, where the job is known.
     """
 
     key: GangKey
@@ -64,6 +66,7 @@ class Declaration(Struct, frozen=True):
     match_policy: MatchPolicy = "once-satisfied"
     role_minimums: tuple[tuple[str, int], ...] = ()
     job: JobKey = JobKey("")
+    job_roles: tuple[JobRole, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

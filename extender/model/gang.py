@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import structs
 
 from extender.model.declaration import Declaration
+from extender.model.job import JobRole
 from extender.model.pod import Pod, PodUid, Seniority
 
 
@@ -16,12 +17,15 @@ class Gang(Declaration, frozen=True):
     finished ones left out. Both are ordered by creation, then name. Of unbound members with the same role and rank
     only the youngest waits: it replaces the others. `succeeded` have done their part beside those that are bound; they
     take no room. `ran` says that enough members were in place at some time since the first of them was bound.
+    `followers` are roles of its job that are only made once it runs, with as many `replicas` as the job needs: without
+    room for them it runs for nothing.
     """
 
     waiting: tuple[Pod, ...] = ()
     bound: tuple[Pod, ...] = ()
     succeeded: tuple[Pod, ...] = ()
     ran: bool = False
+    followers: tuple[JobRole, ...] = ()
 
     @property
     def in_place(self) -> tuple[Pod, ...]:

@@ -26,7 +26,8 @@ class PodGroup(Struct, frozen=True):
     """The gang that the object of API group `api` declares, under the object's own name.
 
     `min_available` is None where it does not say, and 0 where it says that its pods need not run together.
-    `role_minimums` has how many members of a role are needed, sorted by role. `job` made it, empty where none did.
+    `role_minimums` has how many members of a role are needed, sorted by role. `job` made it, empty where none did,
+    and `job_role` is the one role of the job that it is for, empty for all of them.
     """
 
     api: str
@@ -36,6 +37,7 @@ class PodGroup(Struct, frozen=True):
     role_minimums: tuple[tuple[str, int], ...] = ()
     uid: str = ""
     job: JobKey = JobKey("")
+    job_role: str = ""
     status: GroupStatus = GroupStatus()
 
 

@@ -21,6 +21,9 @@ from extender.model.snapshot import Snapshot
 from extender.state.cluster import Cluster, key_of
 from extender.state.earmarks import Earmark
 
+_NOBODY = ""
+"""The UID of members that do not exist yet: of gangs whose members are all there, these are their followers."""
+
 
 class Clearing:
     """Finds earmarks on one cluster state."""
@@ -45,6 +48,8 @@ class Clearing:
         victims = victims_for(members, others, self._cluster.budgets.values(), at_risk)
         clearance = clear_room(fits, snapshot, victims, shapes)
         parts = _parts(clearance, snapshot) if clearance else {}
+        if _NOBODY in parts:  # they are not there to preempt for themselves
+            clearance, parts = None, {}
         if clearance is None and may_wait:
             clearance = clear_room(fits, snapshot, leavers(others, at_risk), shapes)
         if clearance is None:
@@ -56,7 +61,7 @@ class Clearing:
         """Whether the members will still fit as it says, once those have gone that have not yet."""
         rooms = self._cluster.snapshot().rooms
         waiting = {pod.uid for gang in gangs for pod in gang.waiting}
-        placed = {placement.uid for placement in earmark.placements}
+        placed = {placement.uid for placement in earmark.placements if placement.uid != _NOBODY}
         if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
             return False
         trial = Trial(self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key)))

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
-from extender.model.claim import GangClaim, GangKey, JobKey
+from extender.model.claim import GangClaim, GangKey, JobKey, followers_key
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
@@ -252,7 +252,8 @@ class Cluster:
             self.changes.touch(key)
 
     def remove_job(self, key: JobKey) -> None:
-        """Forget a job that is gone."""
+        """Forget a job that is gone, and the room for what it would have made."""
+        self.reservations.end_up_to(followers_key(key), Stage.PLANNED)
         self._declared_anew(self.gangs.drop_job(key))
 
     def replace_claims(self, claims: Iterable[VolumeClaim]) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import structs
 
-from extender.decide.declaration import declare_gang, overruled
+from extender.decide.declaration import declare_gang, needed_of, overruled
 from extender.decide.group_status import REPORTED_APIS
 from extender.model.claim import GangClaim, GangKey, JobKey
 from extender.model.declaration import Undeclared
 from extender.model.gang import Gang
-from extender.model.job import TrainingJob
+from extender.model.job import JobRole, TrainingJob
 from extender.model.pod import Pod, PodUid
 from extender.model.pod_group import PodGroup
 
@@ -40,6 +40,7 @@ class GangIndex:
             self._views.pop(pod.gang.key, None)
             if pod.gang.job:
                 self._gangs_of_job.setdefault(pod.gang.job, set()).add(pod.gang.key)
+                self._look_again(self._leaders(pod.gang.job))
 
     def drop(self, pod: Pod) -> None:
         """Forget a member."""
@@ -65,7 +66,7 @@ class GangIndex:
         self._pod_groups[group.api, group.key] = group
         if known is not None and structs.replace(known, status=group.status) == group:
             return set()
-        return self._look_again({group.key})
+        return self._look_again({group.key} | self._leaders(group.job))
 
     def drop_pod_group(self, api: str, key: GangKey) -> set[GangKey]:
         """Forget a PodGroup; return the gangs for which that may change something."""
@@ -178,7 +179,8 @@ class GangIndex:
     def _gang(self, key: GangKey) -> Gang | Undeclared:
         members = _oldest_first(self._members[key].values())
         claims = [pod.gang for pod in members if isinstance(pod.gang, GangClaim)]
-        declared = declare_gang(claims, self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job))
+        pod_group, job = self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job)
+        declared = declare_gang(claims, pod_group, job)
         if isinstance(declared, Undeclared):
             return declared
         unbound = [pod for pod in members if self.is_waiting(pod)]
@@ -190,8 +192,26 @@ class GangIndex:
             # Of a gang that runs. What an earlier job of the same name has left behind does not count for a new one.
             succeeded=tuple(pod for pod in members if pod.succeeded) if bound else (),
             ran=bool(bound) and key in self._ran,
+            followers=self._followers(job, claims[0].job_role or (pod_group.job_role if pod_group else "")),
             **structs.asdict(declared),
         )
+
+    def _leaders(self, key: JobKey) -> set[GangKey]:
+        """Return the gangs of which followers may be made, where the job's pods are made in stages."""
+        job = self._jobs.get(key)
+        return set(self._gangs_of_job.get(key, ())) if job is not None and job.in_stages else set()
+
+    def _followers(self, job: TrainingJob | None, role: str) -> tuple[JobRole, ...]:
+        """Return the roles of a job made in stages that come after this one and of which there is no pod yet."""
+        if job is None or not job.in_stages or not role:
+            return ()
+        made = {pod.role for key in self._gangs_of_job[job.key] for pod in self._members[key].values()}
+        later = [each for each in job.roles if each.name > role and each.name not in made]
+        return tuple(structs.replace(each, replicas=self._needed_of(job, each.name)) for each in later)
+
+    def _needed_of(self, job: TrainingJob, role: str) -> int:
+        groups = [each for each in self._pod_groups.values() if (each.job, each.job_role) == (job.key, role)]
+        return next((each.min_available for each in groups if each.min_available), None) or needed_of(job, role) or 0
 
     def _forget_gang_of_job(self, claim: GangClaim) -> None:
         gangs = self._gangs_of_job.get(claim.job)

@@ -15,7 +15,7 @@ from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
 from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
-from extender.model.claim import GangKey
+from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
@@ -25,9 +25,17 @@ from extender.state.patience import Patience
 from extender.state.reservations import Reservation, Slot, Stage
 from extender.state.standings import Standing, Standings
 
-REFUSAL_HOLDS_S = 10.0
-"""How long a node that kube-scheduler refused is left out of a gang's plans. Its own view of a node (a pod assumed
-there, a volume attached) is settled within a few seconds; its longest back-off is 10 s: a member meets a new plan."""
+REFUSAL_HOLDS_S = 0.5
+"""How long a node that kube-scheduler refused is left out of a gang's plans at first, doubled with each time. Mostly it
+just did not know yet of room that became free, or of a pod that is gone, which it learns within milliseconds."""
+
+LONGEST_REFUSAL_S = 10.0
+"""What it knows of a node and we do not (a volume, a device) may change within seconds, and its own back-off ends."""
+
+
+FOLLOWERS_S = 600.0
+"""How long room is held for pods that their operator makes once others run: these pull their image first, which takes
+minutes. Koordinator's default waiting-time is the same."""
 
 
 class Deadlines(Struct, frozen=True):
@@ -42,15 +50,26 @@ class Deadlines(Struct, frozen=True):
     patience_s: float
 
 
+_FOLLOWER = ""
+"""The UID of who does not exist yet."""
+
+
 @dataclass(slots=True)
 class _Past:
     """What a gang's earlier plans came to: it decides what the next plan may be."""
 
     refused_until_s: dict[tuple[str, PodShape], float] = field(default_factory=dict)
+    refusals: Counter[tuple[str, PodShape]] = field(default_factory=Counter)
     gave_up_at: int = 0
     """With how many members it waited in vain for others; below one more, absent ones are not planned for."""
     turn_lost_s: float = 0.0
     """When its room was last taken back because its time was over; who has not had a turn since goes first."""
+
+    def refuse(self, what: tuple[str, PodShape], now_s: float) -> None:
+        """Note that kube-scheduler does not take the shape on the node."""
+        holds_s = min(LONGEST_REFUSAL_S, REFUSAL_HOLDS_S * 2.0 ** self.refusals[what])
+        self.refused_until_s[what] = now_s + holds_s
+        self.refusals[what] += 1
 
 
 class Planner:
@@ -82,7 +101,7 @@ class Planner:
         key = key_of(pod)
         if slot is not None and key is not None:
             for node in nodes:
-                self._past(key).refused_until_s[node, pod.shape] = now_s + REFUSAL_HOLDS_S
+                self._past(key).refuse((node, pod.shape), now_s)
             self._cluster.changes.plan(key)
             self._cluster.changes.free_room()
             self.plan_gangs(now_s)
@@ -117,6 +136,8 @@ class Planner:
     def _end_s(self, key: GangKey, slot: Slot) -> float:
         """Return when the slot's time is over, on the event loop's clock."""
         gang = self._cluster.gangs.get(key)
+        if gang is None and not slot.holder:
+            return slot.since_s + FOLLOWERS_S
         limit_s = self._deadlines.binding_s if slot.holder else self._deadlines.gathering_s
         if gang is not None:
             limit_s = gang.waiting_s if gang.stranded and not slot.holder else min(limit_s, gang.waiting_s)
@@ -201,7 +222,7 @@ class Planner:
         for placement in self._promised(gang):
             snapshot = self._cluster.snapshot_for(gang.seniority, gang.key)
             if placement.uid not in parts and not Trial(snapshot).fit(placement.occupant, placement.node):
-                self._cluster.reservations.reserve(gang.key, [placement], now_s)
+                self._reserve(gang, [placement], now_s)
 
     def _plan_gang(self, gang: Gang, now_s: float, *, goes_ahead: bool) -> Admission | None:
         """Hold room for what members need it, if they fit; return the verdict, None where nothing was to be decided."""
@@ -213,8 +234,9 @@ class Planner:
 
         # 2. Room that was meant for absent members is planned afresh, beside what members hold.
         reservations = self._cluster.reservations
-        before = self._held_room(gang.key)
+        before = self._held_room(gang)
         reservations.end(gang.key, [slot for slot in reservations.slots_of(gang.key) if not slot.holder])
+        reservations.end_up_to(followers_key(gang.job), Stage.PLANNED)
         admission = self._try(gang)
 
         # 3. If the rest does not fit beside it, the whole plan may, as far as kube-scheduler does not know it yet.
@@ -224,13 +246,22 @@ class Planner:
 
         # 4. Hold the room; a gang that cannot be whole holds nothing, unless others are being killed for it.
         if isinstance(admission, Placed):
-            reservations.reserve(gang.key, admission.placements, now_s)
+            self._reserve(gang, admission.placements, now_s)
             self.standings.drop(gang.key)
         elif self._lacks(gang) and not goes_ahead:
             reservations.end_up_to(gang.key, Stage.HELD)
-        if before - self._held_room(gang.key):
+        if before - self._held_room(gang):
             self._cluster.changes.free_room()
         return admission
+
+    def _reserve(self, gang: Gang, placements: Iterable[Placement], now_s: float) -> None:
+        """Hold room for the members, and apart from them for those that are only made once these run."""
+        roles = {role.name for role in gang.followers}
+        followers = [each for each in placements if not each.uid and each.role in roles]
+        members = [each for each in placements if each not in followers]
+        self._cluster.reservations.reserve(gang.key, members, now_s)
+        if followers:
+            self._cluster.reservations.reserve(followers_key(gang.job), followers, now_s)
 
     def _try(self, gang: Gang) -> Admission:
         """Admit the gang on what is free for it; where room was kept for it and is free by now, there."""
@@ -250,6 +281,7 @@ class Planner:
         earmark = self._cluster.earmarks.get(gang.key)
         slot_of, rooms = self._cluster.reservations.slot_of, self._cluster.snapshot().rooms
         members = {pod.uid for pod in gang.waiting if slot_of(pod.uid) is None}
+        members |= set() if self._cluster.reservations.get(followers_key(gang.job)) else {_FOLLOWER}
         return [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
 
     def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
@@ -271,8 +303,9 @@ class Planner:
         slots = [slot for slot in self._cluster.reservations.slots_of(gang.key) if not slot.holder]
         return not gang.is_enough([slot.role for slot in (*self._member_slots(gang), *slots)])
 
-    def _held_room(self, key: GangKey) -> Counter[tuple[str, PodShape]]:
-        return Counter((slot.node, slot.shape) for slot in self._cluster.reservations.slots_of(key))
+    def _held_room(self, gang: Gang) -> Counter[tuple[str, PodShape]]:
+        keys = (gang.key, followers_key(gang.job))
+        return Counter((slot.node, slot.shape) for key in keys for slot in self._cluster.reservations.slots_of(key))
 
     def _admit(self, gang: Gang, snapshot: Snapshot, *, only_needed: bool = False) -> Admission:
         past = self._past(gang.key)

@@ -7,16 +7,21 @@ replica's template.
 
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
+from msgspec.json import Decoder
 
 from extender.model.claim import job_key
 from extender.model.job import JobRole, TrainingJob
 from extender.wire.core_v1 import ObjectMeta
 from extender.wire.gang_owner import ALONE
 from extender.wire.gang_terms import count_of
+from extender.wire.job_owner import TORCH_JOB
+from extender.wire.pod_template import sample_of
 
 MIN_INSTANCES = "dragon/min-instances"
 """The annotation; its number is quoted in a pod's template, and need not be in an ElasticJob's."""
+
+_NOTHING = Raw(b"null")
 
 
 class _Wire(Struct, frozen=True, gc=False, rename="camel"):
@@ -36,7 +41,7 @@ class TemplateSpec(_Wire, frozen=True):
 
 
 class Template(_Wire, frozen=True):
-    """`template` of a replica."""
+    """`template` of a replica, as far as it says something of the job."""
 
     metadata: TemplateMeta | None = None
     spec: TemplateSpec | None = None
@@ -47,7 +52,7 @@ class Replicas(_Wire, frozen=True):
 
     replicas: int | None = None
     num_tasks: int | None = None
-    template: Template | None = None
+    template: Raw = _NOTHING
 
 
 class SchedulingPolicy(_Wire, frozen=True):
@@ -88,7 +93,7 @@ class BatchJobSpec(_Wire, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
     completion_mode: str | None = None
-    template: Template | None = None
+    template: Raw = _NOTHING
 
 
 class BatchJobStatus(_Wire, frozen=True):
@@ -105,6 +110,9 @@ class BatchJob(_Wire, frozen=True):
     status: BatchJobStatus = BatchJobStatus()
 
 
+_TEMPLATE = Decoder(Template | None)
+
+
 def operator_job_of(kind: str, job: OperatorJob) -> TrainingJob:
     """Return the job of one of the operators."""
     spec = job.spec
@@ -114,9 +122,10 @@ def operator_job_of(kind: str, job: OperatorJob) -> TrainingJob:
     minimums = {role.lower(): least for role, least in (spec.min_members or {}).items()}
     return TrainingJob(
         key=job_key(job.metadata.namespace, kind, job.metadata.name),
-        roles=tuple(_roles(replicas, minimums)),
+        roles=tuple(_roles(job.metadata.namespace, replicas, minimums)),
         min_available=policy.min_available,
         min_workers=_min_instances(job, replicas.values()),
+        in_stages=kind == TORCH_JOB,
     )
 
 
@@ -133,28 +142,38 @@ def batch_job_of(kind: str, job: BatchJob) -> TrainingJob:
     else:
         at_a_time = 1 if succeeded else parallelism  # the others only end what they are at
     together = spec.completion_mode == "Indexed" or parallelism > 1
-    role = JobRole("", at_a_time, scheduler_name=_scheduler_name(spec.template))
-    key = job_key(job.metadata.namespace, kind, job.metadata.name)
+    namespace = job.metadata.namespace
+    sample = sample_of(namespace, spec.template)
+    role = JobRole("", at_a_time, scheduler_name=_scheduler_name(spec.template), sample=sample)
+    key = job_key(namespace, kind, job.metadata.name)
     return TrainingJob(key, (role,), min_available=None if together else 0)
 
 
-def _roles(replicas: Mapping[str, Replicas], minimums: Mapping[str, int]) -> Iterable[JobRole]:
+def _roles(namespace: str, replicas: Mapping[str, Replicas], minimums: Mapping[str, int]) -> Iterable[JobRole]:
     for name, each in sorted(replicas.items()):
         role = name.lower()
         count = each.num_tasks if each.replicas is None else each.replicas
         if role not in ALONE:
-            yield JobRole(role, 1 if count is None else count, minimums.get(role), _scheduler_name(each.template))
+            yield JobRole(
+                role,
+                1 if count is None else count,
+                minimums.get(role),
+                _scheduler_name(each.template),
+                sample_of(namespace, each.template),
+            )
 
 
-def _scheduler_name(template: Template | None) -> str:
+def _scheduler_name(raw: Raw) -> str:
+    template = _TEMPLATE.decode(raw)
     return template.spec.scheduler_name if template and template.spec else ""
 
 
 def _min_instances(job: OperatorJob, replicas: Iterable[Replicas]) -> int | None:
     if job.spec.min_instances is not None:
         return job.spec.min_instances
-    templates = [each.template.metadata for each in replicas if each.template and each.template.metadata]
-    for annotations in (job.metadata.annotations, *(meta.annotations for meta in templates)):
+    templates = [template for each in replicas if (template := _TEMPLATE.decode(each.template)) is not None]
+    metas = [job.metadata, *(template.metadata for template in templates if template.metadata)]
+    for annotations in [meta.annotations for meta in metas]:
         if annotations and MIN_INSTANCES in annotations:
             return count_of(str(annotations[MIN_INSTANCES]))
     return None

@@ -9,11 +9,10 @@ from sys import intern
 from extender.model.claim import BadGangClaim, GangClaim
 from extender.model.namespace import Namespace
 from extender.model.node import Node
-from extender.model.pod import HOLD_GATE, ClaimUse, NodeSelectorTerm, Pod, PodShape
+from extender.model.pod import HOLD_GATE, ClaimUse, Pod, PodShape
 from extender.wire import core_v1
 from extender.wire.gang_dialects import gang_of
-from extender.wire.pod_relations import relations_of
-from extender.wire.pod_requests import effective_requests, host_ports
+from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import parse_quantity, whole_amount
 from extender.wire.roles import rank_of, role_of
 
@@ -31,7 +30,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         uid=meta.uid,
         namespace=intern(meta.namespace),
         name=meta.name,
-        shape=_one_of_equal_shapes(_shape_of(pod)),
+        shape=_one_of_equal_shapes(shape_of(pod)),
         created_at=created.timestamp() if created else 0.0,
         node_name=intern(spec.node_name),
         nominated_node=intern(status.nominated_node_name),
@@ -85,30 +84,6 @@ def _stays_with_node(meta: core_v1.ObjectMeta) -> bool:
     return not owners.isdisjoint(_BOUND_TO_NODES)
 
 
-def _shape_of(pod: core_v1.Pod) -> PodShape:
-    return PodShape(
-        requests=effective_requests(pod),
-        node_selector=tuple(sorted((pod.spec.node_selector or {}).items())),
-        required_terms=_required_terms(pod.spec.affinity),
-        tolerations=pod.spec.tolerations or (),
-        host_ports=host_ports(pod),
-        relations=relations_of(pod),
-        unmodelled=_unmodelled(pod.spec),
-    )
-
-
-def _unmodelled(spec: core_v1.PodSpec) -> tuple[str, ...]:
-    names = ["resource claims"] if spec.resource_claims else []
-    names += ["disks"] if any(_is_disk(volume) for volume in spec.volumes or ()) else []
-    return tuple(names)
-
-
-def _is_disk(volume: core_v1.Volume) -> bool:
-    """Whether it is of a kind of which a node takes only so many, or that pods may not share (VolumeRestrictions)."""
-    disks = (volume.aws_elastic_block_store, volume.azure_disk, volume.cinder, volume.gce_persistent_disk)
-    return any(disk is not None for disk in (*disks, volume.iscsi, volume.rbd))
-
-
 def _claims(pod: core_v1.Pod) -> tuple[ClaimUse, ...]:
     uses = []
     for volume in pod.spec.volumes or ():
@@ -117,13 +92,6 @@ def _claims(pod: core_v1.Pod) -> tuple[ClaimUse, ...]:
         elif volume.ephemeral is not None:
             uses.append(ClaimUse(f"{pod.metadata.name}-{volume.name}", ephemeral=True))
     return tuple(uses)
-
-
-def _required_terms(affinity: core_v1.Affinity | None) -> tuple[NodeSelectorTerm, ...] | None:
-    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
-        return None
-    terms = affinity.node_affinity.required.node_selector_terms or ()
-    return tuple(NodeSelectorTerm(term.match_expressions or (), term.match_fields or ()) for term in terms)
 
 
 @lru_cache(maxsize=65_536)  # more than a cluster of 5,000 nodes has templates; a shape is about 1 KB

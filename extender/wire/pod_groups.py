@@ -87,8 +87,15 @@ def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
         role_minimums=tuple(sorted((role.lower(), least) for role, least in (spec.min_task_member or {}).items())),
         uid=meta.uid,
         job=owning_job(meta).key,
+        job_role=_job_role(meta),
         status=GroupStatus(*structs.astuple(group.status)),
     )
+
+
+def _job_role(meta: ObjectMeta) -> str:
+    """Return the role of which torch-on-k8s makes a PodGroup, where there is one for each."""
+    labels = meta.labels or {}
+    return labels.get("task-type", "").lower() if "distributed.io/gang-job-name" in labels else ""
 
 
 def upstream_pod_group_of(api: str, group: UpstreamPodGroup) -> PodGroup:
