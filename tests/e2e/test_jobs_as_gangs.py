@@ -4,6 +4,7 @@ Kubernetes' own Job controller and Kubeflow's operator are the real ones; DLRove
 """
 
 import copy
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,9 +15,11 @@ from e2e.cluster import Cluster, Namespace, Object, wait_for
 from e2e.crd import wait_until_served
 from e2e.nodes import make_node, read_nodes
 from tests.e2e import torch_on_k8s
+from tests.e2e.pods import pod
 from tests.e2e.steady import stays
 from tests.e2e.torch_on_k8s import TorchOnK8s, torch_job
 
+KIND_NOTICED_S = 10.0
 DEADLINE_S = 25.0  # a kind that was just installed is noticed within ten
 
 
@@ -125,13 +128,16 @@ def test_a_torchjob_whose_workers_come_once_the_master_runs(
     add_gpus(cluster, 3)
     namespace.apply(torch_job(workers=3))
     operator = TorchOnK8s(namespace, torch_job(workers=3), gang_scheduling=gang_scheduling)
+    time.sleep(KIND_NOTICED_S)  # the job's kind was just installed
     operator.reconcile()
-    wait_for(lambda: namespace.running() == ["bert-master-0"], DEADLINE_S, "the master runs")
-    operator.reconcile()
-    wait_until_told(namespace, pods=3, selector="task-type=worker")
-    assert stays(lambda: not bound(namespace, "task-type=worker"))
+    wait_until_told(namespace, pods=1)
+    assert stays(lambda: not bound(namespace)), "the master would run for nothing: its workers do not fit beside it"
 
     cluster.add_node("one-more", gpus=1)
+    wait_for(lambda: namespace.running() == ["bert-master-0"], DEADLINE_S, "the master runs")
+    namespace.apply(pod("passer-by"))
+    assert stays(lambda: namespace.running() == ["bert-master-0"]), "the workers' room is theirs"
+    operator.reconcile()
     wait_for(lambda: len(namespace.running()) == 4, DEADLINE_S, "the workers run, too")
 
 
