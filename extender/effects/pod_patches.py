@@ -146,5 +146,7 @@ def _result(answer: Response) -> Result:
             return "gone"
         case 422 if "metadata.uid" in answer.message:
             return "gone"
+        case 422 if "already bound" in answer.message:  # the API server's words for a nomination that comes too late
+            return "stale"
         case _:
             return "refused"
