@@ -8,13 +8,14 @@ what is cheap preferred, in few questions. Upstream counterpart: the reprieve of
 for one pod on one node.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, structs
 
 from extender.decide.fit import fit_room
 from extender.decide.node_prices import Candidate, dearest_first, orders_of_nodes
+from extender.decide.room import nodes_with_room
 from extender.decide.trial import Trial
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
@@ -22,6 +23,8 @@ from extender.model.verdict import Placement
 
 Fits: TypeAlias = Callable[[Snapshot], Sequence[Placement] | None]
 """Where the members go on a snapshot; None where not enough of them find room."""
+
+ByNode: TypeAlias = Mapping[str, Sequence[Candidate]]
 
 TRIED_NODES = 16
 """Of so many nodes more than one choice is tried, at some hundred questions. A gang that needs more of them mostly
@@ -45,7 +48,8 @@ def clear_room(
 
     `shapes` are those of the members, one for each.
     """
-    if fits(_without(candidates, snapshot)) is None:
+    search = _Search(fits, snapshot, candidates, shapes)
+    if not search.suffice(candidates):
         return None
 
     # 1. How dear is the dearest that must go?
@@ -53,28 +57,27 @@ def clear_room(
     lowest, highest = 0, len(levels) - 1
     while lowest < highest:
         middle = (lowest + highest) // 2
-        if fits(_without([each for each in candidates if each.price <= levels[middle]], snapshot)) is None:
-            lowest = middle + 1
-        else:
+        if search.suffice([each for each in candidates if each.price <= levels[middle]]):
             highest = middle
+        else:
+            lowest = middle + 1
     by_node: dict[str, list[Candidate]] = {}
     for each in candidates:
         if each.price <= levels[highest]:
             by_node.setdefault(each.pod.node_name, []).append(each)
 
     # 2. Which nodes must be cleared of the others? The cheapest, as few as suffice.
-    search = _Search(fits, snapshot, by_node, shapes)
     orders = orders_of_nodes(by_node, snapshot, shapes)
-    count = search.shortest(orders[0])
+    count = search.shortest(orders[0], by_node)
     choices = [orders[0][:count]]
     if count <= TRIED_NODES:
         near = set(orders[0][: 2 * count])
-        choices = [search.fewest([name for name in order if name in near]) for order in orders]
+        choices = [search.fewest([name for name in order if name in near], by_node) for order in orders]
         choices.append([name for name in orders[0] if name in near])
 
     # 3. Which of the pods there may stay?
-    found = [clearance for nodes in choices if (clearance := search.reprieve(nodes)) is not None]
-    return min(found, key=lambda clearance: len(clearance.leaving), default=None)
+    tried = [search.reprieve(_on(names, by_node)) for names in choices]
+    return min((each for each in tried if each), key=lambda clearance: len(clearance.leaving), default=None)
 
 
 def split_by_member(clearance: Clearance, snapshot: Snapshot) -> list[tuple[Placement, tuple[Pod, ...]]]:
@@ -96,79 +99,73 @@ def split_by_member(clearance: Clearance, snapshot: Snapshot) -> list[tuple[Plac
     return parts
 
 
-def _without(candidates: Iterable[Candidate], snapshot: Snapshot) -> Snapshot:
-    trial = Trial(snapshot)
-    for each in candidates:
-        trial.evict(each.pod.occupant, each.pod.node_name)
-    return trial.as_snapshot()
-
-
 class _Search:
-    """Questions about clearing nodes of the candidates on them."""
+    """Questions about which of the candidates go."""
 
     def __init__(
-        self, fits: Fits, snapshot: Snapshot, by_node: Mapping[str, Sequence[Candidate]], shapes: Sequence[PodShape]
+        self, fits: Fits, snapshot: Snapshot, candidates: Sequence[Candidate], shapes: Sequence[PodShape]
     ) -> None:
         self._fits = fits
         self._snapshot = snapshot
-        self._by_node = by_node
-        pods = [each.pod.shape for here in by_node.values() for each in here]
-        self._related = bool(snapshot.repelling) or any(shape.relations is not None for shape in (*shapes, *pods))
-        trial, kinds = Trial(snapshot), set(shapes)
-        self._free = {
-            name: room
-            for name, room in snapshot.rooms.items()
-            if self._related or any(trial.capacity(kind, name) for kind in kinds)
-        }
-        """Without relations, only nodes with room matter beside those that are cleared."""
+        everybody = {*shapes, *(each.pod.shape for each in candidates)}
+        self._related = bool(snapshot.repelling) or any(shape.relations is not None for shape in everybody)
+        free = set().union(*(nodes_with_room(shape, snapshot) for shape in set(shapes)))
+        self._rooms = dict(snapshot.rooms) if self._related else {name: snapshot.rooms[name] for name in free}
+        """Without relations, only nodes with room matter beside those from which somebody goes."""
 
-    def shortest(self, order: Sequence[str]) -> int:
+    def suffice(self, leaving: Sequence[Candidate]) -> bool:
+        """Whether the members fit once these have gone."""
+        return self._fits(self._after(leaving)) is not None
+
+    def shortest(self, order: Sequence[str], by_node: ByNode) -> int:
         """Return how many of the first nodes must be cleared for the members to fit."""
         low, high = 0, 1
-        while high < len(order) and not self._suffice(order[:high]):
+        while high < len(order) and not self.suffice(_on(order[:high], by_node)):
             low, high = high, 2 * high
         high = min(high, len(order))
         while low + 1 < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._suffice(order[:middle]) else (middle, high)
+            low, high = (low, middle) if self.suffice(_on(order[:middle], by_node)) else (middle, high)
         return high
 
-    def fewest(self, options: Sequence[str], given: tuple[str, ...] = ()) -> list[str]:
+    def fewest(self, options: Sequence[str], by_node: ByNode, given: tuple[str, ...] = ()) -> list[str]:
         """Return options from which none can be left out, to suffice beside those given; the first are preferred."""
-        if not options or self._suffice(given):
+        if not options or self.suffice(_on(given, by_node)):
             return []
         if len(options) == 1:
             return list(options)
         cheap, dear = options[: len(options) // 2], options[len(options) // 2 :]
-        needed_dear = self.fewest(dear, (*given, *cheap))
-        return self.fewest(cheap, (*given, *needed_dear)) + needed_dear
+        needed_dear = self.fewest(dear, by_node, (*given, *cheap))
+        return self.fewest(cheap, by_node, (*given, *needed_dear)) + needed_dear
 
-    def reprieve(self, names: Sequence[str]) -> Clearance | None:
-        """Let those pods on the nodes stay, the dearest first, beside which the members still fit."""
-        leaving = dearest_first([each for name in names for each in self._by_node[name]])
-        placements = self._fits(self._where(names, leaving))
+    def reprieve(self, candidates: Sequence[Candidate]) -> Clearance | None:
+        """Let those of the candidates stay, the dearest first, beside which the members still fit."""
+        leaving = dearest_first(candidates)
+        placements = self._fits(self._after(leaving))
         if placements is None:  # the planner is no oracle for mixed shapes: it may miss with more room what it found
             return None
         if len(leaving) > QUESTIONS and not self._related:
             leaving = self._without_room(leaving, placements)
         for each in leaving[:QUESTIONS]:
             rest = [other for other in leaving if other is not each]
-            again = self._fits(self._where(names, rest))
+            again = self._fits(self._after(rest, candidates))
             if again is not None:
                 leaving, placements = rest, again
         return Clearance(tuple(placements), tuple(each.pod for each in leaving))
 
-    def _suffice(self, names: Sequence[str]) -> bool:
-        return self._fits(self._where(names, [each for name in names for each in self._by_node[name]])) is not None
-
-    def _where(self, names: Iterable[str], leaving: Collection[Candidate]) -> Snapshot:
-        """Return the nodes that matter when those pods, all of them on nodes named, have gone."""
-        rooms = self._free | {name: self._snapshot.rooms[name] for name in names}
-        return _without(leaving, structs.replace(self._snapshot, rooms=rooms))
+    def _after(self, leaving: Sequence[Candidate], among: Sequence[Candidate] = ()) -> Snapshot:
+        """Return the nodes that matter, those of `among` with them, when those pods have gone."""
+        names = {each.pod.node_name for each in (*leaving, *among)}
+        trial = Trial(
+            structs.replace(self._snapshot, rooms=self._rooms | {name: self._snapshot.rooms[name] for name in names})
+        )
+        for each in leaving:
+            trial.evict(each.pod.occupant, each.pod.node_name)
+        return trial.as_snapshot()
 
     def _without_room(self, leaving: Sequence[Candidate], placements: Sequence[Placement]) -> list[Candidate]:
         """Return those for which there is no room beside the members where these are now."""
-        trial = Trial(_without(leaving, self._snapshot))
+        trial = Trial(self._after(leaving))
         for placement in placements:
             trial.place(placement.occupant, placement.node)
         stuck = []
@@ -178,3 +175,7 @@ class _Search:
             else:
                 trial.place(each.pod.occupant, each.pod.node_name)
         return stuck
+
+
+def _on(names: Iterable[str], by_node: ByNode) -> list[Candidate]:
+    return [each for name in names for each in by_node[name]]

@@ -101,7 +101,9 @@ def _explain_relation(reason: Relation) -> str:
 
 def tally(reasons: Iterable[Sequence[Reason]]) -> str:
     """Count, for kube-scheduler's own line, on how many nodes each reason stands."""
-    counts = Counter(explain_reason(reason) for node in reasons for reason in node)
+    counts: Counter[str] = Counter()
+    for node, times in Counter(map(tuple, reasons)).items():
+        counts.update({explain_reason(reason): times for reason in node})
     return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
 
 

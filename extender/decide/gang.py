@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from extender.decide.absent import expect_absent, expect_followers
 from extender.decide.packing import Member, Packing, pack_gang
+from extender.decide.room import reasons_by_node
 from extender.decide.search import Needs
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Reason, Refused
+from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Refused
 
 
 def admit_gang(
@@ -127,10 +128,9 @@ def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:
 
 def _no_room(packing: Packing, snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> NoRoom:
     misfit = packing.left_over[0]
-
-    def why(node_name: str) -> tuple[Reason, ...]:
-        if (node_name, misfit.shape) in avoid:
-            return (Refused(),)
-        return packing.trial.fit(misfit.occupant, node_name)
-
-    return NoRoom(misfit.name, {name: why(name) for name in snapshot.rooms})
+    related = misfit.shape.relations is not None or packing.trial.repels
+    changed = snapshot.rooms if related else _nodes(packing.placements)
+    reasons = {} if related else dict(reasons_by_node(misfit.shape, snapshot))
+    reasons.update((name, packing.trial.fit(misfit.occupant, name)) for name in changed)
+    reasons.update((name, (Refused(),)) for name, shape in avoid if shape == misfit.shape and name in snapshot.rooms)
+    return NoRoom(misfit.name, reasons)

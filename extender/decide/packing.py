@@ -18,8 +18,8 @@ from copy import copy
 
 from msgspec import Struct
 
-from extender.decide.fit import fit_static
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
+from extender.decide.room import nodes_with_room
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
 from extender.model.node import repels
@@ -61,7 +61,7 @@ class Packing(Struct, frozen=True):
 
 
 class _Class:
-    """Members of equal shape and role, with the nodes that can ever take them, `within` those if they are given."""
+    """Members of equal shape and role, with the nodes that have room for one; `within` those if they are given."""
 
     def __init__(
         self,
@@ -77,11 +77,10 @@ class _Class:
         near = Trial(snapshot).neighbourhood(self.pod) if self.shape.relations is None else None
         self.nodes = {
             name
-            for name, room in snapshot.rooms.items()
+            for name in nodes_with_room(self.shape, snapshot)
             if (within is None or name in within)
             and (name, self.shape) not in avoid
-            and not fit_static(self.shape, room.node)
-            and not (near and near.why_not(room.node))
+            and not (near and near.why_not(snapshot.rooms[name].node))
         }
 
     def again(self) -> "_Class":

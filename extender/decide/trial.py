@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from extender.decide.fit import fit_node, fit_room
+from extender.decide.fit import fit_node
 from extender.decide.neighbourhood import Neighbourhood
+from extender.decide.room import capacity
 from extender.model.node import NodeRoom, repels
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
@@ -16,14 +17,14 @@ from extender.model.verdict import Reason
 
 
 class Trial:
-    """A snapshot on which pods can be placed and taken off again."""
+    """A snapshot on which pods can be placed and taken off again; `repels` says that some have anti-affinity."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._changed: dict[str, NodeRoom] = {}
         self._undo: list[tuple[NodeRoom, Occupant, int]] = []
         self._neighbourhoods: dict[tuple[object, ...], Neighbourhood] = {}
-        self._repels = bool(snapshot.repelling)
+        self.repels = bool(snapshot.repelling)
 
     def room(self, node_name: str) -> NodeRoom:
         """Return the node with everything placed on it so far."""
@@ -39,7 +40,7 @@ class Trial:
 
     def neighbourhood(self, pod: Occupant) -> Neighbourhood | None:
         """Return what other pods mean for the pod, kept up to date from now on; None where that is nothing."""
-        if pod.shape.relations is None and not self._repels:
+        if pod.shape.relations is None and not self.repels:
             return None
         key = pod.shape, pod.tags.namespace, frozenset(pod.tags.labels.items())
         known = self._neighbourhoods.get(key)
@@ -50,20 +51,11 @@ class Trial:
 
     def repelling(self) -> Iterator[NodeRoom]:
         """Yield the nodes that hold pods with required anti-affinity now."""
-        return (room for room in self._rooms() if room.repelling) if self._repels else iter(())
+        return (room for room in self._rooms() if room.repelling) if self.repels else iter(())
 
     def capacity(self, shape: PodShape, node_name: str) -> int:
         """Return how many pods of the shape find room on the node; nothing but room is looked at."""
-        room = self.room(node_name)
-        if shape.host_ports:
-            return 0 if fit_room(shape, room) else 1
-        return max(
-            0,
-            min(
-                (room.node.allocatable.get(name, 0) - room.taken.get(name, 0)) // amount
-                for name, amount in shape.requests
-            ),
-        )
+        return capacity(shape, self.room(node_name))
 
     def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
         """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`."""
@@ -95,7 +87,7 @@ class Trial:
         name = room.node.name
         self._undo.append((self.room(name), pod, count))
         self._changed[name] = room
-        self._repels = self._repels or repels(pod)
+        self.repels = self.repels or repels(pod)
         self._tell_neighbours(pod, room, count)
 
     def _tell_neighbours(self, pod: Occupant, room: NodeRoom, count: int) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 
 from extender.model.node import NodeRoom
+from extender.model.pod import PodShape
 
 
 class Snapshot(Struct, frozen=True, dict=True):
@@ -17,6 +19,11 @@ class Snapshot(Struct, frozen=True, dict=True):
     generation: int
     rooms: Mapping[str, NodeRoom]
     namespaces: Mapping[str, Mapping[str, str]] = {}
+
+    @cached_property
+    def looked_up(self) -> dict[tuple[str, PodShape], Any]:
+        """What was worked out for a shape on this snapshot, by what it is; gangs of one template ask the same."""
+        return {}
 
     @cached_property
     def repelling(self) -> tuple[NodeRoom, ...]:

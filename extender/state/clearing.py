@@ -5,13 +5,13 @@ enough gets the room of others as they end, so that smaller pods, of which one a
 ever.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
 from extender.decide.clearing import Clearance, Fits, clear_room, split_by_member
-from extender.decide.fit import fit_static
 from extender.decide.preemption import leavers, victims_for
+from extender.decide.room import nodes_with_room
 from extender.decide.trial import Trial
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
@@ -23,6 +23,10 @@ from extender.state.earmarks import Earmark
 
 _NOBODY = ""
 """The UID of members that do not exist yet: of gangs whose members are all there, these are their followers."""
+
+FIRST_NODES = 16
+"""So many nodes, and one more for each member, are looked at first when nobody is to die: that nearly always does, and
+a search over all pods of a large cluster takes a second."""
 
 
 class Clearing:
@@ -37,25 +41,47 @@ class Clearing:
 
         With `may_wait` pods of any priority may be waited for.
         """
+        members = [pod for gang in gangs for pod in gang.waiting]
         seniority = min(gang.seniority for gang in gangs)
         keys = frozenset(gang.key for gang in gangs)
+        if not may_wait and not self._cluster.occupants.terminating and not self._may_preempt(members):
+            return None
         snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
-        members = [pod for gang in gangs for pod in gang.waiting]
         shapes = [pod.shape for pod in members]
-        others = self._others(set(shapes), keys)
-
-        at_risk = self._gangs_at_risk(others)
-        victims = victims_for(members, others, self._cluster.budgets.values(), at_risk)
-        clearance = clear_room(fits, snapshot, victims, shapes)
+        clearance = self._by_preemption(members, snapshot, fits, keys)
         parts = _parts(clearance, snapshot) if clearance else {}
         if _NOBODY in parts:  # they are not there to preempt for themselves
             clearance, parts = None, {}
         if clearance is None and may_wait:
-            clearance = clear_room(fits, snapshot, leavers(others, at_risk), shapes)
+            clearance = self._by_waiting(shapes, snapshot, fits, keys)
         if clearance is None:
             return None
         leaving = frozenset(pod.uid for pod in clearance.leaving)
         return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts)
+
+    def _may_preempt(self, members: Sequence[Pod]) -> bool:
+        lowest = min(pod.priority for pod in members)
+        return all(pod.preempts for pod in members) and self._cluster.occupants.has_below(lowest)
+
+    def _by_preemption(
+        self, members: Sequence[Pod], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
+    ) -> Clearance | None:
+        others = self._others(self._useful_nodes({pod.shape for pod in members}), keys)
+        others = others if self._may_preempt(members) else []
+        victims = victims_for(members, others, self._cluster.budgets.values(), self._gangs_at_risk(others))
+        return clear_room(fits, snapshot, victims, [pod.shape for pod in members])
+
+    def _by_waiting(
+        self, shapes: Sequence[PodShape], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
+    ) -> Clearance | None:
+        """Look at the nodes with fewest pods first, and at all of them where these do not do."""
+        nodes = sorted(self._useful_nodes(set(shapes)), key=lambda name: (self._cluster.occupants.count(name), name))
+        for count in (FIRST_NODES + len(shapes), len(nodes)):
+            others = self._others(nodes[:count], keys)
+            clearance = clear_room(fits, snapshot, leavers(others, self._gangs_at_risk(others)), shapes)
+            if clearance is not None or count >= len(nodes):
+                return clearance
+        return None
 
     def holds(self, earmark: Earmark, gangs: Sequence[Gang]) -> bool:
         """Whether the members will still fit as it says, once those have gone that have not yet."""
@@ -81,30 +107,28 @@ class Clearing:
         generation = self._cluster.nodes_generation
         if self._bare[0] != generation:
             rooms = {name: NodeRoom(room.node) for name, room in self._cluster.snapshot().rooms.items()}
-            for pod in self._cluster.pods.values():
-                if pod.stays_with_node and pod.occupies_node and pod.node_name in rooms:
-                    rooms[pod.node_name] = rooms[pod.node_name].having(pod.occupant)
+            for pod in self._cluster.occupants.staying_on(rooms):
+                rooms[pod.node_name] = rooms[pod.node_name].having(pod.occupant)
             self._bare = generation, structs.replace(self._cluster.snapshot(), rooms=rooms)
         return self._bare[1]
 
     def _once_terminated(self, snapshot: Snapshot) -> Snapshot:
+        going = [pod for pod in self._cluster.occupants.terminating.values() if pod.node_name in snapshot.rooms]
+        if not going:
+            return snapshot
         trial = Trial(snapshot)
-        for pod in self._cluster.pods.values():
-            if pod.terminating and pod.occupies_node and pod.node_name in snapshot.rooms:
-                trial.evict(pod.occupant, pod.node_name)
+        for pod in going:
+            trial.evict(pod.occupant, pod.node_name)
         return trial.as_snapshot()
 
-    def _others(self, shapes: Collection[PodShape], keys: Collection[GangKey]) -> list[Pod]:
-        """Return the pods of others that may go, on nodes that are for members of these shapes."""
-        rooms = self._cluster.snapshot().rooms
-        nodes = {name for name, room in rooms.items() if any(not fit_static(shape, room.node) for shape in shapes)}
-        return [
-            pod
-            for pod in self._cluster.pods.values()
-            if pod.node_name in nodes
-            and not (pod.finished or pod.terminating or pod.stays_with_node)
-            and key_of(pod) not in keys
-        ]
+    def _useful_nodes(self, shapes: Collection[PodShape]) -> set[str]:
+        """Return the nodes that would take a pod of one of the shapes if it were alone there."""
+        useful = set().union(*(nodes_with_room(shape, self.bare()) for shape in shapes))
+        return useful & self._cluster.snapshot().rooms.keys()
+
+    def _others(self, nodes: Iterable[str], keys: Collection[GangKey]) -> list[Pod]:
+        """Return the pods of others on these nodes that may go."""
+        return [pod for pod in self._cluster.occupants.on(nodes) if key_of(pod) not in keys]
 
     def _gangs_at_risk(self, pods: Sequence[Pod]) -> dict[PodUid, int]:
         """Return by pod, from 1, the gangs that run and would not without it; those with most of these pods first."""

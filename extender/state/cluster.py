@@ -30,6 +30,7 @@ from extender.state.changes import Changes
 from extender.state.earmarks import Earmark, Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
+from extender.state.occupants import Occupants
 from extender.state.reservations import Reservations, Slot, Stage
 from extender.state.volumes import VolumeIndex
 
@@ -51,6 +52,7 @@ class Cluster:
         self._ledger = Ledger()
         self.reservations = Reservations(self._ledger, self.changes)
         self.earmarks = Earmarks()
+        self.occupants = Occupants()
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
         self._seeking: set[PodUid] = set()
         """Unbound members that ask something of other pods: a pod more may let them in."""
@@ -179,6 +181,7 @@ class Cluster:
         self._volumes.put(pod)
         slot = self.reservations.slot_of(pod.uid)
         self._charge(before, pod)
+        self.occupants.change(before, pod)
         self.pods[pod.uid] = pod
         self._note_company(before, pod)
         if before is not None and key_of(before) != key_of(pod):
@@ -206,6 +209,7 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is None:
             return
+        self.occupants.change(pod, None)
         self.changes.lose(uid)
         self._seeking.discard(uid)
         slot = self.reservations.leave(uid)

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from extender.decide.explain import announce_too_large
 from extender.decide.gang import admit_gang
+from extender.decide.room import total_capacity
 from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey
@@ -23,6 +24,9 @@ from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, NoRoom, Placed, Placement
 from extender.state.clearing import Clearing
 from extender.state.cluster import Cluster
+
+COLLECTING = 16
+"""For so many gangs at a time room is kept as others end, the oldest first: those behind them would get none of it."""
 
 
 class _Size(Struct, frozen=True):
@@ -40,6 +44,8 @@ class _Wait:
     windows: int = 0
     """How often that was in vain."""
     size: _Size | None = None
+    in_vain: tuple[int, int] | None = None
+    """With which nodes and earmarks there was no room for it, whoever ended."""
     said_too_large: bool = False
 
 
@@ -69,10 +75,12 @@ class Patience:
         if any(self._is_too_large(each) for each in gangs):
             return
         until_s = now_s + min(each.waiting_s for each in gangs) * 2 ** max(wait.windows for wait in waits)
-        may_wait = all(wait.ends_s <= now_s for wait in waits)
+        may_wait = all(wait.ends_s <= now_s for wait in waits) and self._is_worth_a_search(waits[0])
         found = self._clearing.find(gangs, lambda snapshot: self._fit(gangs, snapshot), until_s, may_wait=may_wait)
         if found is not None:
             self._cluster.earmarks.put(found)
+        elif may_wait:
+            waits[0].in_vain = self._generations
 
     def is_clearing(self, gangs: Sequence[Gang]) -> bool:
         """Whether room is kept for these gangs, in which they will still fit."""
@@ -115,6 +123,15 @@ class Patience:
         taken, self._news = self._news, []
         return taken
 
+    @property
+    def _generations(self) -> tuple[int, int]:
+        """What decides whether a gang fits once anybody may end: the nodes, and what is kept for others."""
+        return self._cluster.nodes_generation, self._cluster.earmarks.generation
+
+    def _is_worth_a_search(self, wait: _Wait) -> bool:
+        collecting = sum(not each.parts for each in self._cluster.earmarks)
+        return collecting < COLLECTING and wait.in_vain != self._generations
+
     def _wait(self, gang: Gang, now_s: float) -> _Wait:
         return self._waits.setdefault(gang.key, _Wait(now_s + (self._patience_s if gang.strict else 0.0)))
 
@@ -135,12 +152,20 @@ class Patience:
             placements += admission.placements
         return placements
 
+    def _admit_alone(self, gang: Gang) -> Admission:
+        bare, shapes = self._clearing.bare(), {pod.shape for pod in gang.waiting}
+        related = any(shape.relations is not None for shape in shapes)
+        is_plain = len(shapes) == 1 and not (related or gang.role_minimums or gang.followers)
+        if is_plain and total_capacity(gang.waiting[0].shape, bare) >= gang.needed:  # as most are: no need to plan
+            return Placed(())
+        return admit_gang(gang, bare, plan_absent=False, only_needed=True)
+
     def _is_too_large(self, gang: Gang) -> bool:
         """Whether the gang would not even fit if it were alone; its owner is told so once."""
         wait = self._waits[gang.key]
         generation, members = self._cluster.nodes_generation, tuple(pod.uid for pod in gang.waiting)
         if wait.size is None or (wait.size.nodes_generation, wait.size.members) != (generation, members):
-            alone = admit_gang(gang, self._clearing.bare(), plan_absent=False, only_needed=True)
+            alone = self._admit_alone(gang)
             wait.size = _Size(generation, members, isinstance(alone, NoRoom))
             if isinstance(alone, NoRoom) and not wait.said_too_large:
                 wait.said_too_large = True

@@ -240,8 +240,9 @@ class Planner:
         admission = self._try(gang)
 
         # 3. If the rest does not fit beside it, the whole plan may, as far as kube-scheduler does not know it yet.
-        if not isinstance(admission, Placed) and self._lacks(gang) and not goes_ahead:
-            reservations.end_up_to(gang.key, Stage.PLANNED)
+        planned = [slot for slot in reservations.slots_of(gang.key) if slot.stage is Stage.PLANNED]
+        if planned and not isinstance(admission, Placed) and self._lacks(gang) and not goes_ahead:
+            reservations.end(gang.key, planned)
             admission = self._try(gang)
 
         # 4. Hold the room; a gang that cannot be whole holds nothing, unless others are being killed for it.
@@ -324,7 +325,8 @@ class Planner:
             return
         names_member = isinstance(admission, NoRoom) and bool(admission.member)
         kind = f"{type(admission).__name__}{' of a member' if names_member else ''}"
-        self.standings.put(gang.key, Standing(kind, explain_admission(gang, admission), now_s))
+        if self.standings.is_due(gang.key, kind, now_s):
+            self.standings.put(gang.key, Standing(kind, explain_admission(gang, admission), now_s))
         self._cluster.changes.touch(gang.key)
 
     def _past(self, key: GangKey) -> _Past:

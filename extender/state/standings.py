@@ -32,12 +32,14 @@ class Standings:
         """Return the gang's standing; None when it is not kept waiting."""
         return self._by_gang.get(key)
 
-    def put(self, key: GangKey, standing: Standing) -> None:
-        """Note why a gang waits; new numbers in the same verdict are held back for a while."""
+    def is_due(self, key: GangKey, kind: str, now_s: float) -> bool:
+        """Whether a gang may be told something new; new numbers in the same verdict are held back for a while."""
         known = self._by_gang.get(key)
-        same = known is not None and known.kind == standing.kind
-        if known is None or not same or standing.since_s >= known.since_s + TEXT_HOLDS_S:
-            self._by_gang[key] = standing
+        return known is None or known.kind != kind or now_s >= known.since_s + TEXT_HOLDS_S
+
+    def put(self, key: GangKey, standing: Standing) -> None:
+        """Note why a gang waits."""
+        self._by_gang[key] = standing
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang that waits no longer."""

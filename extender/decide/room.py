@@ -1,0 +1,59 @@
+"""Where is room for pods of a shape, and why not elsewhere, on a whole snapshot?
+
+Looked up once for a snapshot: a backlog of gangs from one template asks the same for each. Only what a node alone
+decides is told here; what its pods mean for others is asked in `neighbourhood`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from extender.decide.fit import fit_node, fit_room
+from extender.model.node import NodeRoom
+from extender.model.pod import PodShape
+from extender.model.snapshot import Snapshot
+from extender.model.verdict import Reason
+
+T = TypeVar("T")
+
+
+def reasons_by_node(shape: PodShape, snapshot: Snapshot) -> Mapping[str, tuple[Reason, ...]]:
+    """Return for every node why such a pod does not fit there; empty where it does."""
+    return _once("reasons", shape, snapshot, _reasons_by_node)
+
+
+def nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
+    """Return the nodes that take at least one such pod."""
+    return _once("nodes", shape, snapshot, _nodes_with_room)
+
+
+def total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
+    """Return how many such pods all nodes take together."""
+    return _once("capacity", shape, snapshot, _total_capacity)
+
+
+def capacity(shape: PodShape, room: NodeRoom) -> int:
+    """Return how many pods of the shape find room on the node; nothing but room is looked at."""
+    if shape.host_ports:
+        return 0 if fit_room(shape, room) else 1
+    free = room.node.allocatable
+    return max(0, min((free.get(name, 0) - room.taken.get(name, 0)) // amount for name, amount in shape.requests))
+
+
+def _once(what: str, shape: PodShape, snapshot: Snapshot, look_up: Callable[[PodShape, Snapshot], T]) -> T:
+    known = snapshot.looked_up
+    if (what, shape) not in known:
+        known[what, shape] = look_up(shape, snapshot)
+    found: T = known[what, shape]
+    return found
+
+
+def _reasons_by_node(shape: PodShape, snapshot: Snapshot) -> Mapping[str, tuple[Reason, ...]]:
+    return {name: fit_node(shape, room) for name, room in snapshot.rooms.items()}
+
+
+def _nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(name for name, reasons in reasons_by_node(shape, snapshot).items() if not reasons)
+
+
+def _total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
+    return sum(capacity(shape, snapshot.rooms[name]) for name in nodes_with_room(shape, snapshot))

@@ -1,0 +1,44 @@
+"""Who stands on which node, as far as it matters for those who want the room?"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from extender.model.pod import Pod, PodUid
+
+
+class Occupants:
+    """The pods that use room, by node; kept up to date, since a search must not look at every pod of the cluster."""
+
+    def __init__(self) -> None:
+        self.terminating: dict[PodUid, Pod] = {}
+        self._by_node: dict[str, dict[PodUid, Pod]] = {}
+        self._priorities: Counter[int] = Counter()
+
+    def change(self, before: Pod | None, pod: Pod | None) -> None:
+        """Take a pod's new state for its last one; None where it was, or is, not there."""
+        if before is not None and before.occupies_node:
+            self._by_node[before.node_name].pop(before.uid)
+            self.terminating.pop(before.uid, None)
+            self._priorities[before.priority] -= 1
+        if pod is not None and pod.occupies_node:
+            self._by_node.setdefault(pod.node_name, {})[pod.uid] = pod
+            self._priorities[pod.priority] += 1
+            if pod.terminating:
+                self.terminating[pod.uid] = pod
+
+    def has_below(self, priority: int) -> bool:
+        """Whether anybody has a lower priority."""
+        return any(each < priority and count > 0 for each, count in self._priorities.items())
+
+    def on(self, nodes: Iterable[str]) -> list[Pod]:
+        """Return the pods on these nodes that may go for others: not those that are going, or come back there."""
+        here = (pod for node in nodes for pod in self._by_node.get(node, {}).values())
+        return [pod for pod in here if not (pod.terminating or pod.stays_with_node)]
+
+    def count(self, node: str) -> int:
+        """Return how many pods stand on the node."""
+        return len(self._by_node.get(node, ()))
+
+    def staying_on(self, nodes: Collection[str]) -> list[Pod]:
+        """Return the pods on these nodes that are there as long as their node is."""
+        return [pod for node in nodes for pod in self._by_node.get(node, {}).values() if pod.stays_with_node]
