@@ -59,7 +59,7 @@ class Clearing:
         placed = {placement.uid for placement in earmark.placements}
         if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
             return False
-        trial = Trial(self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key)))
+        trial = Trial(self.once_gone(earmark, gangs))
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
             if pod.occupies_node and not pod.terminating and pod.node_name in rooms:
                 trial.evict(pod.occupant, pod.node_name)
@@ -70,6 +70,10 @@ class Clearing:
                 return False
             trial.place(placement.occupant, placement.node)
         return True
+
+    def once_gone(self, earmark: Earmark, gangs: Sequence[Gang]) -> Snapshot:
+        """Return the nodes as the gangs may use them once those pods have gone that are going already."""
+        return self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key))
 
     def bare(self) -> Snapshot:
         """Return the nodes with nothing on them but what is there as long as they are."""
