@@ -161,6 +161,8 @@ class Planner:
 
         # 2. If one has none, what can be done for it?
         if lacking:
+            if not goes_ahead:  # what one of them cannot use alone may be what another one lacks
+                self._give_back([each for each in gangs if each.key not in lacking], held_before)
             self._patience.make_way(gangs, [admissions.get(key) for key in lacking], now_s)
             for each in gangs if self._goes_ahead(gangs) else ():
                 self._hold_ahead(each, now_s)
@@ -178,10 +180,15 @@ class Planner:
                 self._stand(each, Preempting() if earmark and earmark.parts else admission, now_s)
             elif lacking:
                 self._stand(each, WaitsForGang(lacking[0]), now_s)
-                self._cluster.reservations.end_up_to(each.key, Stage.HELD)
-                if each.key in held_before:
-                    self._cluster.changes.free_room()
         return keys
+
+    def _give_back(self, gangs: Iterable[Gang], held_before: Collection[GangKey]) -> None:
+        """End the room of gangs that wait for others; it counts as freed where it was held before this plan."""
+        for gang in gangs:
+            if not gang.satisfied:
+                self._cluster.reservations.end_up_to(gang.key, Stage.HELD)
+                if gang.key in held_before:
+                    self._cluster.changes.free_room()
 
     def _lacks_room(self, key: GangKey) -> bool:
         gang = self._cluster.gangs.get(key)
@@ -300,7 +307,7 @@ class Planner:
     def _forget(self, key: GangKey) -> None:
         """Let go of what is held for a gang that has nobody left to place."""
         self._cluster.reservations.end_up_to(key, Stage.HELD)
-        self._patience.forget(key)
+        self._patience.rest(key)
         self.standings.drop(key)
         self._pasts.pop(key, None)
 
