@@ -6,7 +6,7 @@ All of it is a function of the state and the time; nothing is written to the API
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct, structs
@@ -146,6 +146,11 @@ class Planner:
         return sorted(gangs, key=self._rank)
 
     def _rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
+        """Return where it stands in the queue: gangs that are bound together are planned where the first of them is."""
+        others = [other for key in gang.groups if (other := self._cluster.gangs.get(key)) is not None]
+        return min(self._own_rank(each) for each in (gang, *others) if each is gang or each.waiting or each.stranded)
+
+    def _own_rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
         stranded_last, priority, created_at = gang.seniority
         return stranded_last, priority, self._past(gang.key).turn_lost_s, created_at, gang.key
 
@@ -154,7 +159,7 @@ class Planner:
         # 1. Which of them has room?
         keys = set(gang.groups) | {gang.key}
         gangs = [other for key in sorted(keys) if (other := self._cluster.gangs.get(key)) is not None]
-        held_before = {each.key for each in gangs if self._cluster.reservations.get(each.key)}
+        held_before = {each.key: self._held_room(each.key) for each in gangs}
         goes_ahead = self._goes_ahead(gangs)
         admissions = {each.key: self._plan_gang(each, now_s, goes_ahead=goes_ahead) for each in gangs}
         lacking = [key for key in sorted(keys) if self._lacks_room(key)]
@@ -182,12 +187,12 @@ class Planner:
                 self._stand(each, WaitsForGang(lacking[0]), now_s)
         return keys
 
-    def _give_back(self, gangs: Iterable[Gang], held_before: Collection[GangKey]) -> None:
+    def _give_back(self, gangs: Iterable[Gang], held_before: Mapping[GangKey, Counter[tuple[str, PodShape]]]) -> None:
         """End the room of gangs that wait for others; it counts as freed where it was held before this plan."""
         for gang in gangs:
             if not gang.satisfied:
                 self._cluster.reservations.end_up_to(gang.key, Stage.HELD)
-                if gang.key in held_before:
+                if held_before[gang.key] - self._held_room(gang.key):
                     self._cluster.changes.free_room()
 
     def _lacks_room(self, key: GangKey) -> bool:
@@ -215,14 +220,14 @@ class Planner:
         # 1. Above min-available a member is planned only after it was turned away: kube-scheduler places the others.
         if gang.satisfied:
             gang = structs.replace(gang, waiting=tuple(p for p in gang.waiting if self.standings.heard(p.uid)))
-        if self._is_settled(gang):
+        if self._is_settled(gang) or (goes_ahead and not self._lacks(gang)):
             return None
 
         # 2. Room that was meant for absent members is planned afresh, beside what members hold.
         reservations = self._cluster.reservations
         before = self._held_room(gang.key)
         reservations.end(gang.key, [slot for slot in reservations.slots_of(gang.key) if not slot.holder])
-        admission = self._try(gang)
+        admission = self._try(gang, only_needed=goes_ahead)
 
         # 3. If the rest does not fit beside it, the whole plan may, as far as kube-scheduler does not know it yet.
         if not isinstance(admission, Placed) and self._lacks(gang) and not goes_ahead:
@@ -239,7 +244,7 @@ class Planner:
             self._cluster.changes.free_room()
         return admission
 
-    def _try(self, gang: Gang) -> Admission:
+    def _try(self, gang: Gang, *, only_needed: bool = False) -> Admission:
         """Admit the gang on what is free for it; where room was kept for it and is free by now, there."""
         if not gang.waiting and not gang.missing:
             return Placed(())
@@ -248,9 +253,9 @@ class Planner:
         trial = Trial(snapshot)
         for placement in promised:
             if trial.fit(placement.occupant, placement.node):
-                return self._admit(gang, snapshot)
+                return self._admit(gang, snapshot, only_needed=only_needed)
             trial.place(placement.occupant, placement.node)
-        return Placed(tuple(promised)) if promised else self._admit(gang, snapshot)
+        return Placed(tuple(promised)) if promised else self._admit(gang, snapshot, only_needed=only_needed)
 
     def _promised(self, gang: Gang) -> list[Placement]:
         """Return where members without room go once others have gone."""
