@@ -44,7 +44,8 @@ class Clearing:
         members = [pod for gang in gangs for pod in gang.waiting]
         seniority = min(gang.seniority for gang in gangs)
         keys = frozenset(gang.key for gang in gangs)
-        if not may_wait and not self._cluster.occupants.terminating and not self._may_preempt(members):
+        someone_goes = may_wait or bool(self._cluster.occupants.terminating) or self._may_preempt(members)
+        if not someone_goes and len(gangs) == 1:  # surplus members of one may have the room of another
             return None
         snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
         shapes = [pod.shape for pod in members]
@@ -90,7 +91,7 @@ class Clearing:
         placed = {placement.uid for placement in earmark.placements if placement.uid != _NOBODY}
         if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
             return False
-        trial = Trial(self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key)))
+        trial = Trial(self.once_gone(earmark, gangs))
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
             if pod.occupies_node and not pod.terminating and pod.node_name in rooms:
                 trial.evict(pod.occupant, pod.node_name)
@@ -101,6 +102,10 @@ class Clearing:
                 return False
             trial.place(placement.occupant, placement.node)
         return True
+
+    def once_gone(self, earmark: Earmark, gangs: Sequence[Gang]) -> Snapshot:
+        """Return the nodes as the gangs may use them once those pods have gone that are going already."""
+        return self._once_terminated(self._cluster.snapshot_for(earmark.seniority, gangs[0].key))
 
     def bare(self) -> Snapshot:
         """Return the nodes with nothing on them but what is there as long as they are."""

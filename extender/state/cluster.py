@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from cachetools import LRUCache
 from msgspec import structs
 
+from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
 from extender.model.claim import GangClaim, GangKey, JobKey, followers_key
@@ -130,14 +131,15 @@ class Cluster:
             self.upsert_node(node)
 
     def upsert_node(self, node: Node) -> None:
-        """Add or change a node."""
+        """Add or change a node; room that was planned there is planned anew where it may not be used any more."""
         if self._ledger.put_node(node):
+            self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node))
             self.changes.free_room()
 
     def remove_node(self, name: str) -> None:
         """Forget a node; room that was planned there is planned anew."""
         self._ledger.drop_node(name)
-        self.reservations.end_on_node(name)
+        self.reservations.end_on_node(name, lambda _: True)
 
     def replace_namespaces(self, namespaces: Iterable[Namespace]) -> None:
         """Take a full list of namespaces."""
@@ -361,6 +363,11 @@ class Cluster:
 def key_of(pod: Pod) -> GangKey | None:
     """Return the gang that the pod is a member of."""
     return pod.gang.key if isinstance(pod.gang, GangClaim) else None
+
+
+def _is_kept_off(slot: Slot, node: Node) -> bool:
+    """Whether the slot's holder may not go to the node; from ACCEPTED on kube-scheduler has let it there itself."""
+    return slot.stage is Stage.PLANNED and bool(fit_static(slot.shape, node))
 
 
 def _planning_view(pod: Pod) -> tuple[object, ...]:

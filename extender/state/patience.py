@@ -66,7 +66,7 @@ class Patience:
 
         Only where all their members are there, so that nobody goes for a gang that cannot run then.
         """
-        if self.is_clearing(gangs):
+        if self.is_clearing(gangs) and not self._is_needless(gangs):
             return
         self._drop_earmark(gangs[0].key)
         if not all(isinstance(each, NoRoom) for each in lacking) or any(each.missing for each in gangs):
@@ -81,16 +81,34 @@ class Patience:
             self._cluster.earmarks.put(found)
         elif may_wait:
             waits[0].in_vain = self._generations
+        if found is not None and not found.leaving:  # surplus members of one may have had the room of another
+            for each in gangs:
+                self._cluster.changes.plan(each.key)
 
     def is_clearing(self, gangs: Sequence[Gang]) -> bool:
         """Whether room is kept for these gangs, in which they will still fit."""
         earmark = self._cluster.earmarks.get(gangs[0].key)
         return earmark is not None and self._clearing.holds(earmark, gangs)
 
+    def _is_needless(self, gangs: Sequence[Gang]) -> bool:
+        """Whether pods are still to be killed for gangs that fit by now once those have gone that are going."""
+        alive = any(self._cluster.victims_of(pod) for gang in gangs for pod in gang.waiting)
+        earmark = self._cluster.earmarks.get(gangs[0].key)
+        return alive and earmark is not None and self._fit(gangs, self._clearing.once_gone(earmark, gangs)) is not None
+
     def forget(self, key: GangKey) -> None:
         """Forget a gang that has room, or is gone."""
         self._waits.pop(key, None)
         self._drop_earmark(key)
+
+    def rest(self, key: GangKey) -> None:
+        """Forget a gang that has nobody to place; those that it is bound together with may go on waiting."""
+        gang, earmark = self._cluster.gangs.get(key), self._cluster.earmarks.get(key)
+        together = [self._cluster.gangs.get(each) for each in (earmark.keys if earmark else ())]
+        if gang is not None and gang.satisfied and not all(each is not None and each.satisfied for each in together):
+            self._waits.pop(key, None)
+        else:
+            self.forget(key)
 
     def expire(self, now_s: float) -> set[GangKey]:
         """End what was kept in vain; return the gangs of which that was.

@@ -6,7 +6,7 @@ All of it is a function of the state and the time; nothing is written to the API
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct, structs
@@ -167,6 +167,11 @@ class Planner:
         return sorted(gangs, key=self._rank)
 
     def _rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
+        """Return where it stands in the queue: gangs that are bound together are planned where the first of them is."""
+        others = [other for key in gang.groups if (other := self._cluster.gangs.get(key)) is not None]
+        return min(self._own_rank(each) for each in (gang, *others) if each is gang or each.waiting or each.stranded)
+
+    def _own_rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
         stranded_last, priority, created_at = gang.seniority
         return stranded_last, priority, self._past(gang.key).turn_lost_s, created_at, gang.key
 
@@ -175,13 +180,15 @@ class Planner:
         # 1. Which of them has room?
         keys = set(gang.groups) | {gang.key}
         gangs = [other for key in sorted(keys) if (other := self._cluster.gangs.get(key)) is not None]
-        held_before = {each.key for each in gangs if self._cluster.reservations.get(each.key)}
+        held_before = {each.key: self._held_room(each) for each in gangs}
         goes_ahead = self._goes_ahead(gangs)
         admissions = {each.key: self._plan_gang(each, now_s, goes_ahead=goes_ahead) for each in gangs}
         lacking = [key for key in sorted(keys) if self._lacks_room(key)]
 
         # 2. If one has none, what can be done for it?
         if lacking:
+            if not goes_ahead:  # what one of them cannot use alone may be what another one lacks
+                self._give_back([each for each in gangs if each.key not in lacking], held_before)
             self._patience.make_way(gangs, [admissions.get(key) for key in lacking], now_s)
             for each in gangs if self._goes_ahead(gangs) else ():
                 self._hold_ahead(each, now_s)
@@ -199,10 +206,15 @@ class Planner:
                 self._stand(each, Preempting() if earmark and earmark.parts else admission, now_s)
             elif lacking:
                 self._stand(each, WaitsForGang(lacking[0]), now_s)
-                self._cluster.reservations.end_up_to(each.key, Stage.HELD)
-                if each.key in held_before:
-                    self._cluster.changes.free_room()
         return keys
+
+    def _give_back(self, gangs: Iterable[Gang], held_before: Mapping[GangKey, Counter[tuple[str, PodShape]]]) -> None:
+        """End the room of gangs that wait for others; it counts as freed where it was held before this plan."""
+        for gang in gangs:
+            if not gang.satisfied:
+                self._cluster.reservations.end_up_to(gang.key, Stage.HELD)
+                if held_before[gang.key] - self._held_room(gang):
+                    self._cluster.changes.free_room()
 
     def _lacks_room(self, key: GangKey) -> bool:
         gang = self._cluster.gangs.get(key)
@@ -229,7 +241,7 @@ class Planner:
         # 1. Above min-available a member is planned only after it was turned away: kube-scheduler places the others.
         if gang.satisfied:
             gang = structs.replace(gang, waiting=tuple(p for p in gang.waiting if self.standings.heard(p.uid)))
-        if self._is_settled(gang):
+        if self._is_settled(gang) or (goes_ahead and not self._lacks(gang)):
             return None
 
         # 2. Room that was meant for absent members is planned afresh, beside what members hold.
@@ -237,7 +249,7 @@ class Planner:
         before = self._held_room(gang)
         reservations.end(gang.key, [slot for slot in reservations.slots_of(gang.key) if not slot.holder])
         reservations.end_up_to(followers_key(gang.job), Stage.PLANNED)
-        admission = self._try(gang)
+        admission = self._try(gang, only_needed=goes_ahead)
 
         # 3. If the rest does not fit beside it, the whole plan may, as far as kube-scheduler does not know it yet.
         planned = [slot for slot in reservations.slots_of(gang.key) if slot.stage is Stage.PLANNED]
@@ -264,7 +276,7 @@ class Planner:
         if followers:
             self._cluster.reservations.reserve(followers_key(gang.job), followers, now_s)
 
-    def _try(self, gang: Gang) -> Admission:
+    def _try(self, gang: Gang, *, only_needed: bool = False) -> Admission:
         """Admit the gang on what is free for it; where room was kept for it and is free by now, there."""
         if not gang.waiting and not gang.missing:
             return Placed(())
@@ -273,9 +285,9 @@ class Planner:
         trial = Trial(snapshot)
         for placement in promised:
             if trial.fit(placement.occupant, placement.node):
-                return self._admit(gang, snapshot)
+                return self._admit(gang, snapshot, only_needed=only_needed)
             trial.place(placement.occupant, placement.node)
-        return Placed(tuple(promised)) if promised else self._admit(gang, snapshot)
+        return Placed(tuple(promised)) if promised else self._admit(gang, snapshot, only_needed=only_needed)
 
     def _promised(self, gang: Gang) -> list[Placement]:
         """Return where members without room go once others have gone."""
@@ -335,7 +347,7 @@ class Planner:
     def _forget(self, key: GangKey) -> None:
         """Let go of what is held for a gang that has nobody left to place."""
         self._cluster.reservations.end_up_to(key, Stage.HELD)
-        self._patience.forget(key)
+        self._patience.rest(key)
         self.standings.drop(key)
         self._pasts.pop(key, None)
 

@@ -15,7 +15,7 @@ kube-scheduler counts the member on its node, so the slot stays there until the 
 BINDING a slot's time is limited; a post has its own end.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -186,10 +186,11 @@ class Reservations:
         """Give back the gang's slots that have come no further than the stage."""
         self.end(key, [slot for slot in self.slots_of(key) if slot.stage <= stage])
 
-    def end_on_node(self, node_name: str) -> None:
-        """Give back what is held on a node that is gone, and have those gangs planned anew."""
+    def end_on_node(self, node_name: str, ends: Callable[[Slot], bool]) -> None:
+        """Give back what ends of what is held on a node, and have those gangs planned anew; a post is waited for."""
         for reservation in self:
-            slots = [slot for slot in reservation.slots if slot.node == node_name and slot.stage < Stage.BINDING]
+            here = [slot for slot in reservation.slots if slot.node == node_name and slot.stage < Stage.BINDING]
+            slots = [slot for slot in here if ends(slot)]
             if slots:
                 self._end(reservation, slots)
                 self._changes.plan(reservation.key)

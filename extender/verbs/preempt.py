@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from extender.decide.budgets import violating
 from extender.decide.preemption import sparing_nodes
+from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster, key_of
@@ -32,10 +33,14 @@ class Preempt:
         gang = self._cluster.gangs.get(key) if key is not None else None
         if gang is None or pod not in gang.waiting:
             return {}  # filter would reject it, whatever room there is
-        return self._sparing(args) if gang.satisfied else self._part_of(pod, now_s)
+        return self._sparing(args) if gang.satisfied else self._part_of(pod, gang.key, now_s)
 
-    def _part_of(self, pod: Pod, now_s: float) -> Mapping[str, Victims]:
-        """Return what the gang's plan gives the member; its node may well be one that was not offered."""
+    def _part_of(self, pod: Pod, key: GangKey, now_s: float) -> Mapping[str, Victims]:
+        """Return what the gang's plan gives the member; its node may well be one that was not offered.
+
+        The plan may be older than another one that comes before it: so it is looked at again before anybody dies.
+        """
+        self._cluster.changes.plan(key)
         self._planner.plan_gangs(now_s)
         victims = self._cluster.victims_of(pod)
         if not victims:

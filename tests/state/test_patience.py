@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from extender.model.claim import Terms
+from extender.model.claim import GangKey, Terms
 from extender.model.pod import Pod
 from tests.builders import NO_TERMS, a_node, a_pod
 from tests.rig import PATIENCE_S, Rig
@@ -165,3 +165,34 @@ def test_pods_that_stay_with_their_node_are_not_waited_for() -> None:
     rig.later()
     assert [event.reason for event in rig.announcements] == ["GangTooLarge"]
     assert rig.ask(a_pod("late", created_at=50)).accepted
+
+
+def bound_together(name: str, count: int, *, priority: int = 0) -> list[Pod]:
+    """Return a gang's members that are bound together with those of the other one of "old" and "new"."""
+    terms = Terms(groups=(GangKey("default/new"), GangKey("default/old")))
+    return [
+        a_pod(f"{name}{i}", gang=name, min_available=count, terms=terms, created_at=i, priority=priority)
+        for i in range(count)
+    ]
+
+
+def test_a_gang_that_runs_does_not_end_what_is_kept_for_the_one_that_it_is_bound_together_with() -> None:
+    rig, singles = busy_rig(7)
+    rig.create(structs.replace(bound_together("old", 1)[0], node_name="n1"), *bound_together("new", 2))
+    rig.later()
+    rig.terminate(*singles[:2])
+    for name in ("n2", "n3"):
+        rig.cluster.upsert_node(a_node(name, gpu=0))
+        rig.later()
+    assert rig.cluster.earmarks.get(GangKey("default/new"))
+    assert not rig.cluster.changes.room_freed, "the cycle comes to rest"
+
+
+def test_surplus_members_of_a_gang_leave_the_room_to_the_gang_that_it_is_bound_together_with() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    new, old = bound_together("new", 1), bound_together("old", 3)
+    surplus = [structs.replace(new[0], uid=f"uid-{i}", name=f"surplus{i}", created_at=50 + i) for i in range(3)]
+    rig.create(*new, *surplus, *old)
+    rig.later()
+    rig.later()
+    assert runs(rig, [*new, *old])

@@ -274,3 +274,37 @@ def test_a_victim_that_has_finished_frees_nothing_twice() -> None:
     pod = a_pod("w", gang="g", min_available=1, priority=10)
     rig.create(pod)
     assert rig.preempt(pod, {"n1": [low]}) == {}
+
+
+def test_nobody_dies_any_more_once_enough_others_are_going() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=2))
+    rig.create(a_pod("low1", node="n1", gpu=2, priority=1), a_pod("low2", node="n2", gpu=2, priority=2))
+    members = a_gang(2)
+    rig.create(*members)
+    rig.later()
+    assert granted(rig, members) == {"n1": {"low1"}}
+    rig.terminate(a_pod("low2"))
+    assert granted(rig, members) == {}
+
+
+def test_nobody_dies_for_a_gang_whose_room_a_gang_of_higher_priority_has_claimed_since() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=2))
+    rig.create(a_pod("low", node="n1", gpu=2), a_pod("high", node="n2", gpu=2, priority=100))
+    first, second = a_gang(2), a_gang(2, name="more", priority=20)
+    rig.create(*first)
+    rig.later()
+    rig.create(*second)
+    rig.later()
+    assert granted(rig, first) == {}
+    assert granted(rig, second) == {"n1": {"low"}}
+
+
+def test_nobody_dies_for_a_gang_of_which_another_member_has_lost_its_node() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=1))
+    rig.create(a_pod("low", node="n1", gpu=2))
+    members = a_gang(3)
+    rig.create(*members)
+    rig.later()
+    assert rig.reserved() == 1
+    rig.cluster.upsert_node(a_node("n2", gpu=1, unschedulable=True))
+    assert granted(rig, members) == {}
