@@ -151,8 +151,10 @@ class Planner:
         else:
             self._cluster.reservations.end_up_to(key, Stage.HELD)
         self._cluster.changes.free_room()
+        if gang is None:
+            return
         self._past(key).turn_lost_s = now_s
-        if gang is not None and not all(slot.holder for slot in over):
+        if not all(slot.holder for slot in over):
             self._past(key).gave_up_at = gang.present
             self._news.append(announce_gave_up_room(gang, now_s - min(slot.since_s for slot in over)))
 

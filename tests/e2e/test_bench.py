@@ -1,14 +1,17 @@
 """The benches, for a few seconds each: do they count, and is nothing badly wrong? By counts and generous bounds."""
 
+import time
 from pathlib import Path
 
 import orjson
 import pytest
 
+from e2e.bench.churn import updated
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
-from e2e.bench.waiting_load import measure_waiting_load
+from e2e.bench.waiting_load import filter_calls, measure_waiting_load
 from e2e.cluster import Cluster, Namespace
+from extender.state.standings import TEXT_HOLDS_S
 
 LOOP = 10.0
 """Filter calls a second for each pod that waits: one whose text flaps is asked for sixty times a second."""
@@ -17,6 +20,25 @@ LOOP = 10.0
 def test_pods_that_wait_are_asked_for_again_and_not_in_a_loop(cluster: Cluster, namespace: Namespace) -> None:
     load = measure_waiting_load(cluster, namespace, pods=20, for_s=5, updates_per_s=5)
     assert 0 < load.filter_calls_per_s < LOOP * load.waiting
+
+
+def test_what_pods_that_wait_are_told_stays_the_same_however_often_they_are_tried(
+    cluster: Cluster, namespace: Namespace
+) -> None:
+    load = measure_waiting_load(cluster, namespace, pods=20, for_s=2, updates_per_s=5)
+    before = told(namespace)
+    assert len({pod for pod, _ in before}) == load.waiting
+    calls = filter_calls(cluster)
+    with updated(namespace, "running", 5):
+        time.sleep(TEXT_HOLDS_S + 2)
+    assert filter_calls(cluster) > calls + load.waiting, "they were tried again"
+    assert told(namespace) == before
+
+
+def told(namespace: Namespace) -> set[tuple[str, str]]:
+    """Return who was told what, by kube-scheduler or by the extender."""
+    path = f"{namespace.path}/events?fieldSelector=reason%3DFailedScheduling"
+    return {(each["involvedObject"]["name"], each["message"]) for each in namespace.cluster.api.get(path)["items"]}
 
 
 def test_pods_that_wait_in_a_quiet_cluster_are_left_alone(cluster: Cluster, namespace: Namespace) -> None:
