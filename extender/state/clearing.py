@@ -37,7 +37,7 @@ class Clearing:
         seniority = min(gang.seniority for gang in gangs)
         keys = frozenset(gang.key for gang in gangs)
         snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
-        members = [pod for gang in gangs for pod in gang.waiting]
+        members = [pod for gang in gangs if not gang.satisfied for pod in gang.waiting]
         shapes = [pod.shape for pod in members]
         others = self._others(set(shapes), keys)
 
