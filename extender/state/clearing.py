@@ -41,7 +41,7 @@ class Clearing:
 
         With `may_wait` pods of any priority may be waited for.
         """
-        members = [pod for gang in gangs for pod in gang.waiting]
+        members = [pod for gang in gangs if not gang.satisfied for pod in gang.waiting]
         seniority = min(gang.seniority for gang in gangs)
         keys = frozenset(gang.key for gang in gangs)
         someone_goes = may_wait or bool(self._cluster.occupants.terminating) or self._may_preempt(members)

@@ -300,6 +300,8 @@ class Planner:
         return [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
 
     def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
+        if gang.satisfied or not self._lacks(gang):
+            return Placed(())
         return self._admit(gang, snapshot, only_needed=True)
 
     def _is_settled(self, gang: Gang) -> bool:

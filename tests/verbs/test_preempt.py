@@ -308,3 +308,15 @@ def test_nobody_dies_for_a_gang_of_which_another_member_has_lost_its_node() -> N
     assert rig.reserved() == 1
     rig.cluster.upsert_node(a_node("n2", gpu=1, unschedulable=True))
     assert granted(rig, members) == {}
+
+
+def test_nobody_dies_for_surplus_members_of_a_gang_that_runs_and_is_bound_together_with_one_that_waits() -> None:
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=2))
+    terms = Terms(groups=(GangKey("default/a"), GangKey("default/b")))
+    runs, surplus = (a_pod(f"a{i}", gang="a", min_available=1, terms=terms, priority=10) for i in range(2))
+    waits = a_pod("b", gang="b", min_available=1, terms=terms, priority=10)
+    rig.create(a_pod("low1", node="n1"), structs.replace(runs, node_name="n1"), a_pod("low2", node="n2", gpu=2))
+    rig.create(surplus, waits)
+    rig.later()
+    assert granted(rig, [waits]) == {"n1": {"low1"}}
+    assert rig.cluster.earmarks.nodes() == {"n1"}
