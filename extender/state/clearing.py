@@ -85,11 +85,13 @@ class Clearing:
         return None
 
     def holds(self, earmark: Earmark, gangs: Sequence[Gang]) -> bool:
-        """Whether the members will still fit as it says, once those have gone that have not yet."""
+        """Whether enough members will still fit as it says, once those have gone that have not yet."""
         rooms = self._cluster.snapshot().rooms
         waiting = {pod.uid for gang in gangs for pod in gang.waiting}
         placed = {placement.uid for placement in earmark.placements if placement.uid != _NOBODY}
         if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
+            return False
+        if not all(self._is_enough_for(gang, placed) for gang in gangs):
             return False
         trial = Trial(self.once_gone(earmark, gangs))
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
@@ -102,6 +104,11 @@ class Clearing:
                 return False
             trial.place(placement.occupant, placement.node)
         return True
+
+    def _is_enough_for(self, gang: Gang, placed: Collection[PodUid]) -> bool:
+        """Whether the gang is whole once those are in place that are placed or hold room."""
+        slot_of = self._cluster.reservations.slot_of
+        return gang.satisfied or gang.is_enough([p.role for p in gang.waiting if p.uid in placed or slot_of(p.uid)])
 
     def once_gone(self, earmark: Earmark, gangs: Sequence[Gang]) -> Snapshot:
         """Return the nodes as the gangs may use them once those pods have gone that are going already."""

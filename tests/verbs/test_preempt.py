@@ -320,3 +320,16 @@ def test_nobody_dies_for_surplus_members_of_a_gang_that_runs_and_is_bound_togeth
     rig.later()
     assert granted(rig, [waits]) == {"n1": {"low1"}}
     assert rig.cluster.earmarks.nodes() == {"n1"}
+
+
+def test_nobody_dies_for_fewer_members_than_the_gang_needs_since_it_lost_one() -> None:
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=2))
+    members = [a_pod(f"g{i}", gang="g", min_available=3, priority=10, created_at=i) for i in range(4)]
+    bound = [structs.replace(member, node_name="n2") for member in members[:2]]
+    rig.create(a_pod("low", node="n1"), *bound, *members[2:])
+    rig.later()
+    assert rig.cluster.earmarks.get(GangKey("default/g"))
+    rig.create(a_pod("single", node="n2", priority=100))
+    rig.delete(bound[0])
+    rig.later()
+    assert granted(rig, members[2:]) == {}
