@@ -8,6 +8,7 @@ to rest, and once the world is fair again no gang waits that fits.
 """
 
 import asyncio
+from collections import Counter
 from typing import Any, Literal
 
 from hypothesis import Phase, note, settings
@@ -353,12 +354,18 @@ class World(RuleBasedStateMachine):
                 continue
             need = gang.min_available - len(gang.bound)
             others = sum(len(held.slots) for held in self.rig.cluster.reservations if held.key != key)
-            note(f"{key} need {need} of {room} - {others}")
-            assert need > room - others, f"{key} fits and waits for ever"
+            kept = self._kept_for_those_before(gang, free)
+            note(f"{key} need {need} of {room} - {others} - {kept}")
+            assert need > room - others - kept, f"{key} fits and waits for ever"
             assert self._told(gang)
         for pod in self.truth.values():
             gang = self.rig.cluster.gangs.get(GangKey(gang_of(pod)))
             assert not pod.held or gang is None or not gang.satisfied, f"{pod.name} is held for ever"
+
+    def _kept_for_those_before(self, gang: Gang, free: dict[str, int]) -> int:
+        marks = self.rig.cluster.earmarks.before(gang.seniority, gang.key)
+        kept = Counter(placement.node for mark in marks for placement in mark.placements)
+        return sum(min(count, free[node]) for node, count in kept.items())
 
     def _told(self, gang: Gang) -> bool:
         standing = self.rig.planner.standings.get(gang.key)
