@@ -149,6 +149,10 @@ class Contended(World):
         self.rig.cluster.upsert_pod(self.truth[pod.uid])
         self._wake()
 
+    def _call(self, uid: str) -> None:
+        self.raced = self.raced or self.rig.cluster.reservations.slot_of(uid) is None
+        super()._call(uid)
+
     def _post_filter(self, pod: Pod, rejected: set[str]) -> None:
         """Preempt, where that can be, or let the pod sleep."""
         here = [each for each in self.truth.values() if each.node_name == pod.nominated_node and each.terminating]
