@@ -285,8 +285,9 @@ class Planner:
         snapshot = self._cluster.snapshot_for(gang.seniority, gang.key)
         promised = self._promised(gang)
         trial = Trial(snapshot)
+        refused = self._past(gang.key).refused_until_s
         for placement in promised:
-            if trial.fit(placement.occupant, placement.node):
+            if (placement.node, placement.shape) in refused or trial.fit(placement.occupant, placement.node):
                 return self._admit(gang, snapshot, only_needed=only_needed)
             trial.place(placement.occupant, placement.node)
         return Placed(tuple(promised)) if promised else self._admit(gang, snapshot, only_needed=only_needed)

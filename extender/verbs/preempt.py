@@ -13,7 +13,8 @@ from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster, key_of
-from extender.state.planning import Planner
+from extender.state.planning import REFUSAL_HOLDS_S, Planner
+from extender.state.reservations import Stage
 from extender.wire.extender_v1 import PreemptionArgs, Victims
 
 
@@ -38,8 +39,13 @@ class Preempt:
     def _part_of(self, pod: Pod, key: GangKey, now_s: float) -> Mapping[str, Victims]:
         """Return what the gang's plan gives the member; its node may well be one that was not offered.
 
-        The plan may be older than another one that comes before it: so it is looked at again before anybody dies.
+        The plan may be older than another one that comes before it: so it is looked at again before anybody dies. Where
+        the member has had room for a while, kube-scheduler refuses that: it only asks where no node passes its filters.
         """
+        slot = self._cluster.reservations.slot_of(pod.uid)
+        is_old = slot is not None and slot.stage < Stage.HELD and now_s >= slot.since_s + REFUSAL_HOLDS_S
+        if slot is not None and is_old and not self._cluster.waits_for_siblings(pod, slot):
+            self._planner.refuse(pod, [slot.node], now_s)
         self._cluster.changes.plan(key)
         self._planner.plan_gangs(now_s)
         victims = self._cluster.victims_of(pod)

@@ -5,6 +5,7 @@ from msgspec import structs
 from extender.model.claim import GangKey, Terms
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.pod import HostPort, Pod, Requirement
+from extender.state.planning import REFUSAL_HOLDS_S
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import Rig
 
@@ -333,3 +334,18 @@ def test_nobody_dies_for_fewer_members_than_the_gang_needs_since_it_lost_one() -
     rig.delete(bound[0])
     rig.later()
     assert granted(rig, members[2:]) == {}
+
+
+def test_a_member_that_is_to_preempt_though_it_has_room_is_not_seen_to_have_it_and_is_planned_elsewhere() -> None:
+    rig = Rig(a_node("n1"), a_node("n2"))
+    members = a_gang(2)
+    rig.create(*members)
+    rig.later()
+    refused = rig.slot(members[0]).node
+    assert rig.preempt(members[0]) == {}
+    assert rig.slot(members[0]).node == refused, "kube-scheduler may not know yet of room that just became free"
+    rig.later(REFUSAL_HOLDS_S)
+    assert rig.preempt(members[0]) == {}
+    rig.later()
+    assert rig.slot(members[0]).node != refused
+    assert rig.reserved() == 2
