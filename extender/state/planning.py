@@ -33,6 +33,9 @@ LONGEST_REFUSAL_S = 10.0
 """What it knows of a node and we do not (a volume, a device) may change within seconds, and its own back-off ends."""
 
 
+REFUSED_FOR_GOOD = 3
+"""Refusals, over a second and a half, before anybody elsewhere is killed since a node is refused."""
+
 FOLLOWERS_S = 600.0
 """How long room is held for pods that their operator makes once others run: these pull their image first, which takes
 minutes. Koordinator's default waiting-time is the same."""
@@ -70,6 +73,11 @@ class _Past:
         holds_s = min(LONGEST_REFUSAL_S, REFUSAL_HOLDS_S * 2.0 ** self.refusals[what])
         self.refused_until_s[what] = now_s + holds_s
         self.refusals[what] += 1
+
+    @property
+    def refused_for_good(self) -> list[tuple[str, PodShape]]:
+        """What kube-scheduler has refused so often that it is no misunderstanding."""
+        return [what for what in self.refused_until_s if self.refusals[what] >= REFUSED_FOR_GOOD]
 
 
 class Planner:
@@ -303,7 +311,7 @@ class Planner:
     def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
         if gang.satisfied or not self._lacks(gang):
             return Placed(())
-        return self._admit(gang, snapshot, only_needed=True)
+        return self._admit(gang, snapshot, only_needed=True, avoid=self._past(gang.key).refused_for_good)
 
     def _is_settled(self, gang: Gang) -> bool:
         """Whether every member has room, and as much is held for absent ones as are missing."""
@@ -325,14 +333,21 @@ class Planner:
         keys = (gang.key, followers_key(gang.job))
         return Counter((slot.node, slot.shape) for key in keys for slot in self._cluster.reservations.slots_of(key))
 
-    def _admit(self, gang: Gang, snapshot: Snapshot, *, only_needed: bool = False) -> Admission:
+    def _admit(
+        self,
+        gang: Gang,
+        snapshot: Snapshot,
+        *,
+        only_needed: bool = False,
+        avoid: Collection[tuple[str, PodShape]] | None = None,
+    ) -> Admission:
         past = self._past(gang.key)
         past.gave_up_at = min(past.gave_up_at, gang.present)  # a member that goes and comes is another
         return admit_gang(
             gang,
             snapshot,
             kept=[slot.as_placement() for slot in self._member_slots(gang)],
-            avoid=past.refused_until_s.keys(),
+            avoid=past.refused_until_s.keys() if avoid is None else avoid,
             plan_absent=past.gave_up_at < gang.present,
             only_needed=only_needed,
         )

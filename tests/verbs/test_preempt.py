@@ -5,7 +5,7 @@ from msgspec import structs
 from extender.model.claim import GangKey, Terms
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.pod import HostPort, Pod, Requirement
-from extender.state.planning import REFUSAL_HOLDS_S
+from extender.state.planning import LONGEST_REFUSAL_S, REFUSAL_HOLDS_S, REFUSED_FOR_GOOD
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import Rig
 
@@ -349,3 +349,17 @@ def test_a_member_that_is_to_preempt_though_it_has_room_is_not_seen_to_have_it_a
     rig.later()
     assert rig.slot(members[0]).node != refused
     assert rig.reserved() == 2
+
+
+def test_nobody_dies_since_a_free_node_was_refused_once_but_only_when_it_is_refused_again_and_again() -> None:
+    rig = Rig(a_node("free", gpu=1), a_node("full", gpu=1))
+    low = a_pod("low", node="full")
+    member = a_gang(1)[0]
+    rig.create(low, member)
+    rig.later()
+    for refusals in range(REFUSED_FOR_GOOD):
+        assert rig.preempt(member) == {}, f"after {refusals} refusals"
+        rig.later(LONGEST_REFUSAL_S)
+        assert not rig.ask(member, []).accepted
+    rig.later()
+    assert rig.preempt(member) == {"full": {"low"}}
