@@ -41,6 +41,11 @@ class NodeRoom(Struct, frozen=True):
     pods: tuple[Occupant, ...] = ()
     repelling: tuple[Occupant, ...] = ()
 
+    @property
+    def is_overcommitted(self) -> bool:
+        """Whether more is taken than the node has."""
+        return any(amount > self.node.allocatable.get(name, 0) for name, amount in self.taken.items())
+
     def on(self, node: Node) -> "NodeRoom":
         """Return the same pods on another version of the node."""
         return structs.replace(self, node=node)

@@ -98,7 +98,10 @@ class Clearing:
             if pod.occupies_node and not pod.terminating and pod.node_name in rooms:
                 trial.evict(pod.occupant, pod.node_name)
         for placement in earmark.placements:
-            if self._cluster.reservations.slot_of(placement.uid) is not None:
+            slot = self._cluster.reservations.slot_of(placement.uid)
+            if slot is not None:
+                if trial.room(slot.node).is_overcommitted:  # somebody whom we do not place came first
+                    return False
                 continue
             if placement.node not in rooms or trial.fit(placement.occupant, placement.node):
                 return False

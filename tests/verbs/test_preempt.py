@@ -363,3 +363,14 @@ def test_nobody_dies_since_a_free_node_was_refused_once_but_only_when_it_is_refu
         assert not rig.ask(member, []).accepted
     rig.later()
     assert rig.preempt(member) == {"full": {"low"}}
+
+
+def test_when_somebody_else_takes_the_room_of_a_member_that_went_ahead_nobody_dies_for_the_others() -> None:
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=1))
+    rig.create(a_pod("low", node="n2"))
+    members = a_gang(2)
+    rig.create(*members)
+    rig.later()
+    assert rig.reserved() == 1
+    rig.create(a_pod("foreign", node="n1", priority=20, scheduler_name="default-scheduler"))
+    assert granted(rig, members) == {}
