@@ -76,7 +76,7 @@ def clear_room(
         choices.append([name for name in orders[0] if name in near])
 
     # 3. Which of the pods there may stay?
-    tried = [search.reprieve(_on(names, by_node)) for names in choices]
+    tried = [search.reprieve(_on(names, by_node)) for names in dict.fromkeys(map(tuple, choices))]
     return min((each for each in tried if each), key=lambda clearance: len(clearance.leaving), default=None)
 
 

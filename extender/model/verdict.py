@@ -1,7 +1,7 @@
 """Reasons and verdicts as data; `decide/explain.py` alone puts them into words."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -84,13 +84,17 @@ Reason: TypeAlias = (
 )
 
 
+NOBODY: Final = ""
+"""The UID of a member that does not exist yet; where a gang's own members are all there, of its followers."""
+
+
 class Placement(Struct, frozen=True, gc=False):
-    """Room for one member on one node. `uid` is empty while the member does not exist yet; `tags` are then a guess."""
+    """Room for one member on one node. `uid` is NOBODY while the member does not exist yet; `tags` are then a guess."""
 
     node: str
     shape: PodShape
     role: str = ""
-    uid: PodUid = ""
+    uid: PodUid = NOBODY
     tags: Tags = Tags()
 
     @property

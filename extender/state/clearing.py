@@ -18,11 +18,9 @@ from extender.model.gang import Gang
 from extender.model.node import NodeRoom
 from extender.model.pod import Pod, PodShape, PodUid
 from extender.model.snapshot import Snapshot
+from extender.model.verdict import NOBODY
 from extender.state.cluster import Cluster, key_of
 from extender.state.earmarks import Earmark
-
-_NOBODY = ""
-"""The UID of members that do not exist yet: of gangs whose members are all there, these are their followers."""
 
 FIRST_NODES = 16
 """So many nodes, and one more for each member, are looked at first when nobody is to die: that nearly always does, and
@@ -51,7 +49,7 @@ class Clearing:
         shapes = [pod.shape for pod in members]
         clearance = self._by_preemption(members, snapshot, fits, keys)
         parts = _parts(clearance, snapshot) if clearance else {}
-        if _NOBODY in parts:  # they are not there to preempt for themselves
+        if NOBODY in parts:  # followers are not there to preempt for themselves
             clearance, parts = None, {}
         if clearance is None and may_wait:
             clearance = self._by_waiting(shapes, snapshot, fits, keys)
@@ -67,8 +65,8 @@ class Clearing:
     def _by_preemption(
         self, members: Sequence[Pod], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
     ) -> Clearance | None:
-        others = self._others(self._useful_nodes({pod.shape for pod in members}), keys)
-        others = others if self._may_preempt(members) else []
+        useful = self._useful_nodes({pod.shape for pod in members}) if self._may_preempt(members) else ()
+        others = self._others(useful, keys)
         victims = victims_for(members, others, self._cluster.budgets.values(), self._gangs_at_risk(others))
         return clear_room(fits, snapshot, victims, [pod.shape for pod in members])
 
@@ -88,7 +86,7 @@ class Clearing:
         """Whether enough members will still fit as it says, once those have gone that have not yet."""
         rooms = self._cluster.snapshot().rooms
         waiting = {pod.uid for gang in gangs for pod in gang.waiting}
-        placed = {placement.uid for placement in earmark.placements if placement.uid != _NOBODY}
+        placed = {placement.uid for placement in earmark.placements if placement.uid != NOBODY}
         if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
             return False
         if not all(self._is_enough_for(gang, placed) for gang in gangs):
@@ -138,8 +136,7 @@ class Clearing:
 
     def _useful_nodes(self, shapes: Collection[PodShape]) -> set[str]:
         """Return the nodes that would take a pod of one of the shapes if it were alone there."""
-        useful = set().union(*(nodes_with_room(shape, self.bare()) for shape in shapes))
-        return useful & self._cluster.snapshot().rooms.keys()
+        return set().union(*(nodes_with_room(shape, self.bare()) for shape in shapes))
 
     def _others(self, nodes: Iterable[str], keys: Collection[GangKey]) -> list[Pod]:
         """Return the pods of others on these nodes that may go."""

@@ -19,7 +19,7 @@ from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
+from extender.model.verdict import NOBODY, Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
 from extender.state.cluster import Cluster, key_of
 from extender.state.patience import Patience
 from extender.state.reservations import Reservation, Slot, Stage
@@ -51,10 +51,6 @@ class Deadlines(Struct, frozen=True):
     gathering_s: float
     binding_s: float
     patience_s: float
-
-
-_FOLLOWER = ""
-"""The UID of who does not exist yet."""
 
 
 @dataclass(slots=True)
@@ -305,7 +301,7 @@ class Planner:
         earmark = self._cluster.earmarks.get(gang.key)
         slot_of, rooms = self._cluster.reservations.slot_of, self._cluster.snapshot().rooms
         members = {pod.uid for pod in gang.waiting if slot_of(pod.uid) is None}
-        members |= set() if self._cluster.reservations.get(followers_key(gang.job)) else {_FOLLOWER}
+        members |= set() if self._cluster.reservations.get(followers_key(gang.job)) else {NOBODY}
         return [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
 
     def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
