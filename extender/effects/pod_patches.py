@@ -15,7 +15,7 @@ from prometheus_client import Counter
 
 from extender.apiserver import ApiServer, Response
 from extender.backoff import Backoff
-from extender.effects.retry import settle
+from extender.effects.retry import TRIES, TRY_S, settle
 from extender.model.pod import PodUid
 
 IN_FLIGHT = 16
@@ -23,12 +23,6 @@ IN_FLIGHT = 16
 
 WAITING = 20_000
 """A bound on memory (5 MB) beyond any gang; the newest are dropped, and whoever plans asks again."""
-
-TRIES = 5
-"""Over some seconds; what an API server is away for longer must be planned again anyway."""
-
-TRY_S = 10.0
-"""A patch takes milliseconds; an API server that needs longer than this has lost the request."""
 
 _log = structlog.get_logger()
 

@@ -12,18 +12,12 @@ from msgspec import structs
 
 from extender.apiserver import MERGE_PATCH, ApiServer, Response
 from extender.backoff import Backoff
-from extender.effects.retry import settle
+from extender.effects.retry import TRIES, TRY_S, settle
 from extender.model.pod_group import KOORDINATOR, StatusReport
 from extender.observe.metrics import Metrics
 
 SETTLING_S = 0.5
 """The members of a gang start within a second; operators look every few."""
-
-TRIES = 5
-"""Over some seconds; what comes of the gang later is written again anyway."""
-
-TRY_S = 10.0
-"""A patch takes milliseconds; an API server that needs longer than this has lost the request."""
 
 _log = structlog.get_logger()
 

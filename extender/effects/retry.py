@@ -7,6 +7,12 @@ import structlog
 from extender.apiserver import NoAnswerError, Response
 from extender.backoff import Backoff
 
+TRIES = 5
+"""Of a patch, over some seconds; what an API server is away for longer is decided, and submitted, again anyway."""
+
+TRY_S = 10.0
+"""A patch takes milliseconds; an API server that needs longer than this has lost the request."""
+
 _log = structlog.get_logger()
 
 
