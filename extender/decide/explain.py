@@ -25,9 +25,15 @@ from extender.model.pod import Pod
 from extender.model.verdict import (
     Admission,
     AffinityMismatch,
+    CardReason,
+    CardRequestBad,
+    CardsChosen,
+    CardsHandedOutWhole,
+    CardsNotServed,
     Cordoned,
     Gathering,
     Insufficient,
+    NoCardMatches,
     NoRoom,
     NoVolumeZone,
     Placed,
@@ -41,6 +47,7 @@ from extender.model.verdict import (
     RepelledByPods,
     SpreadLabelMissing,
     SpreadTooUneven,
+    TooLittleOfCards,
     UntoleratedTaint,
     VolumeElsewhere,
     WaitsForGang,
@@ -65,12 +72,34 @@ def explain_reason(reason: Reason) -> str:
             return "node(s) didn't have free ports for the requested pod ports"
         case Insufficient(resource):
             return "Too many pods" if resource == "pods" else f"Insufficient {resource}"
+        case CardRequestBad() | CardsNotServed() | CardsHandedOutWhole() | CardsChosen():
+            return _explain_cards(reason)
+        case NoCardMatches() | TooLittleOfCards():
+            return _explain_cards(reason)
         case VolumeElsewhere() | NoVolumeZone():
             return _explain_volumes(reason)
         case Refused():
             return "node(s) were refused by kube-scheduler's other filters"
         case _:
             return _explain_relation(reason)
+
+
+def _explain_cards(reason: CardReason) -> str:
+    match reason:
+        case CardRequestBad(problem):
+            return f"node(s) cannot give what is asked of GPUs: {problem}"
+        case CardsNotServed(dialect):
+            return f"node(s) don't hand out GPUs for {dialect} requests"
+        case CardsHandedOutWhole():
+            return "node(s) run pods with whole GPUs that the kubelet picked, beside which none can be chosen"
+        case CardsChosen():
+            return "node(s) have GPUs in shared use, beside which the kubelet must not pick whole ones"
+        case NoCardMatches():
+            return "node(s) had no GPU of the wanted model, UUID or size"
+        case TooLittleOfCards():
+            return "Insufficient free GPU shares"
+        case _:
+            assert_never(reason)
 
 
 def _explain_volumes(reason: VolumeElsewhere | NoVolumeZone) -> str:

@@ -9,6 +9,7 @@ shape says.
 The planner asks this thousands of times per decision: nothing is allocated for a pod that fits.
 """
 
+from extender.decide.devices import fit_cards
 from extender.decide.selectors import selects_node
 from extender.decide.volumes import reach_volumes
 from extender.model.node import Node, NodeRoom, Taint
@@ -51,7 +52,7 @@ def untolerated_taint(shape: PodShape, node: Node) -> Taint | None:
 
 
 def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
-    """Return why what is free on the node does not do: the ports, or every resource of which there is too little."""
+    """Return why what is free on the node does not do: the ports, every resource of which there is too little, cards."""
     for port in shape.host_ports:
         for taken_port in room.taken_ports:
             if _conflict(port, taken_port):
@@ -60,7 +61,7 @@ def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
     for resource, amount in shape.requests:
         if amount > allocatable.get(resource, 0) - taken.get(resource, 0):
             return _shortfalls(shape, room)
-    return ()
+    return () if shape.cards is None else fit_cards(shape.cards, room)
 
 
 def _shortfalls(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:

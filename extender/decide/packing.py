@@ -136,7 +136,7 @@ def _search(classes: list[_Class], trial: Trial, homes: Collection[str], needs: 
         for one, count in zip(classes, counts, strict=True):
             if count:
                 trial.place(one.pod, name, count)
-                placements += _seat(one, name, count)
+                placements += _seat(one, name, count, trial)
     rest = _fill_nodes(classes, trial, homes)
     return Packing((*placements, *rest.placements), rest.left_over, trial)
 
@@ -163,16 +163,18 @@ def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str])
         for one in classes:
             if one_by_one or one.shape.relations is not None:
                 for name in take_turns(one.pod, len(one.left), one.nodes, trial, homes):
-                    placements += _seat(one, name, 1)
+                    placements += _seat(one, name, 1, trial)
             else:
                 placements += _fill_nodes([one], trial, homes).placements
         progress = before < len(placements) and any(one.shape.relations is not None and one.left for one in classes)
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
 
 
-def _seat(one: _Class, node: str, count: int) -> list[Placement]:
+def _seat(one: _Class, node: str, count: int, trial: Trial) -> list[Placement]:
+    """Give the room that was taken last to the next members of the class."""
     seated, one.left = one.left[:count], one.left[count:]
-    return [Placement(node, m.shape, m.role, m.uid, m.tags) for m in seated]
+    taken = trial.room(node).pods[-count:]
+    return [Placement(node, m.shape, m.role, m.uid, m.tags, o.cards) for m, o in zip(seated, taken, strict=True)]
 
 
 def weight(shape: PodShape) -> int:
@@ -201,7 +203,7 @@ def _fill_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
         for one, count in zip(classes, _share(classes, name, trial)[0], strict=True):
             if count:
                 trial.place(one.pod, name, count)
-                placements += _seat(one, name, count)
+                placements += _seat(one, name, count, trial)
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
 
 

@@ -7,6 +7,7 @@ decides is told here; what its pods mean for others is asked in `neighbourhood`.
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from extender.decide.devices import count_fitting
 from extender.decide.fit import fit_node, fit_room
 from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
@@ -36,7 +37,10 @@ def capacity(shape: PodShape, room: NodeRoom) -> int:
     if shape.host_ports:
         return 0 if fit_room(shape, room) else 1
     free = room.node.allocatable
-    return max(0, min((free.get(name, 0) - room.taken.get(name, 0)) // amount for name, amount in shape.requests))
+    most = min((free.get(name, 0) - room.taken.get(name, 0)) // amount for name, amount in shape.requests)
+    if most > 0 and shape.cards is not None:
+        return min(most, count_fitting(shape.cards, room))
+    return max(0, most)
 
 
 def _once(what: str, shape: PodShape, snapshot: Snapshot, look_up: Callable[[PodShape, Snapshot], T]) -> T:

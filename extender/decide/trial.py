@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
+from extender.decide.devices import choose_cards
 from extender.decide.fit import fit_node
 from extender.decide.neighbourhood import Neighbourhood
 from extender.decide.room import capacity
 from extender.model.node import NodeRoom, repels
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Reason
+from extender.model.verdict import Placement, Reason
 
 
 class Trial:
@@ -58,8 +59,22 @@ class Trial:
         return capacity(shape, self.room(node_name))
 
     def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
-        """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`."""
-        self._replace(self.room(node_name).having(pod, count), pod, count)
+        """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`.
+
+        Cards are chosen for each that asks for some and has none.
+        """
+        if pod.shape.cards is None or pod.cards:
+            self._replace(self.room(node_name).having(pod, count), pod, count)
+            return
+        for _ in range(count):
+            room = self.room(node_name)
+            chosen = structs.replace(pod, cards=choose_cards(pod.shape.cards, room))
+            self._replace(room.having(chosen), chosen, 1)
+
+    def seat(self, placement: Placement) -> Placement:
+        """Put a member where it is planned, on cards that are free now; return it with these."""
+        self.place(structs.replace(placement.occupant, cards=()), placement.node)
+        return structs.replace(placement, cards=self.room(placement.node).pods[-1].cards)
 
     def evict(self, pod: Occupant, node_name: str) -> None:
         """Take one such pod off the node, as a preemption would."""

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.device import BadCardRequest, CardRequest, CardShare
 
 PodUid: TypeAlias = str
 
@@ -124,8 +125,8 @@ class PodShape(Struct, frozen=True, gc=False):
 
     `requests` are effective (init containers, sidecars, overhead and pod-level resources included), sorted by
     name, and hold one of `pods`. `required_terms` is None without required node affinity; otherwise one of the
-    terms must match. `volumes` is None where they ask nothing. `unmodelled` names what else kube-scheduler looks at and
-    we do not.
+    terms must match. `volumes` is None where they ask nothing, `cards` where no GPU is asked for. `unmodelled` names what else
+    kube-scheduler looks at and we do not.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -135,6 +136,7 @@ class PodShape(Struct, frozen=True, gc=False):
     host_ports: tuple[HostPort, ...] = ()
     relations: Relations | None = None
     volumes: VolumeTerms | None = None
+    cards: CardRequest | BadCardRequest | None = None
     unmodelled: tuple[str, ...] = ()
 
     @property
@@ -151,11 +153,12 @@ class Tags(Struct, frozen=True, gc=False):
 
 
 class Occupant(Struct, frozen=True, gc=False):
-    """A pod as its node and its neighbours see it, be it there or planned."""
+    """A pod as its node and its neighbours see it, be it there or planned; `cards` are those that were chosen for it."""
 
     shape: PodShape
     tags: Tags = Tags()
     terminating: bool = False
+    cards: tuple[CardShare, ...] = ()
 
 
 class Pod(Struct, frozen=True, gc=False):
@@ -168,7 +171,8 @@ class Pod(Struct, frozen=True, gc=False):
     number there where that outlives a replacement of the pod, empty otherwise. `gang` is None for a pod without gang
     metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod
     sleeps until something wakes it. A pod that is `held` has our scheduling gate, one that is `gated` has a gate of
-    others and is not to be placed yet.
+    others and is not to be placed yet. `cards` are those that a bound pod was given, as far as anybody wrote it on the
+    pod; with `awaits_plugin` its node's device plugin has yet to take it up.
     """
 
     uid: PodUid
@@ -195,6 +199,8 @@ class Pod(Struct, frozen=True, gc=False):
     gang: GangClaim | BadGangClaim | None = None
     labels: Mapping[str, str] = {}
     claims: tuple[ClaimUse, ...] = ()
+    cards: tuple[CardShare, ...] = ()
+    awaits_plugin: bool = False
 
     @property
     def tags(self) -> Tags:
@@ -204,7 +210,7 @@ class Pod(Struct, frozen=True, gc=False):
     @property
     def occupant(self) -> Occupant:
         """What it is to its node and neighbours."""
-        return Occupant(self.shape, self.tags, self.terminating)
+        return Occupant(self.shape, self.tags, self.terminating, self.cards)
 
     @property
     def seniority(self) -> Seniority:

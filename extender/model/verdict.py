@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from extender.model.claim import GangKey
+from extender.model.device import CardDialect, CardShare
 from extender.model.node import Taint
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
 
@@ -64,6 +65,34 @@ class RepelledByPods(Struct, frozen=True, gc=False):
     """A pod there must not have this one beside it (InterPodAffinity)."""
 
 
+class CardRequestBad(Struct, frozen=True, gc=False):
+    """What the pod asks of GPUs makes no sense; `problem` says why."""
+
+    problem: str
+
+
+class CardsNotServed(Struct, frozen=True, gc=False):
+    """No GPU of the node is handed out in the terms in which the pod asks for it."""
+
+    dialect: CardDialect
+
+
+class CardsHandedOutWhole(Struct, frozen=True, gc=False):
+    """The kubelet has picked GPUs for pods on the node, so that nobody knows which of them are free to be chosen."""
+
+
+class CardsChosen(Struct, frozen=True, gc=False):
+    """GPUs of the node are chosen for pods, so that the kubelet must not pick any there: it does not know which."""
+
+
+class NoCardMatches(Struct, frozen=True, gc=False):
+    """No healthy GPU of the node is of the model, has the UUID, or is as large as the pod wants."""
+
+
+class TooLittleOfCards(Struct, frozen=True, gc=False):
+    """Too little is free on any GPU of the node, or on too few of them."""
+
+
 class Refused(Struct, frozen=True, gc=False):
     """kube-scheduler's own filters said no to this node a short while ago."""
 
@@ -71,12 +100,18 @@ class Refused(Struct, frozen=True, gc=False):
 Relation: TypeAlias = SpreadLabelMissing | SpreadTooUneven | PodAffinityUnmet | PodAntiAffinityViolated | RepelledByPods
 """Why the pods that are there, rather than the node itself, keep a pod off."""
 
+CardReason: TypeAlias = (
+    CardRequestBad | CardsNotServed | CardsHandedOutWhole | CardsChosen | NoCardMatches | TooLittleOfCards
+)
+"""Why a node's GPUs are not for the pod, of which kube-scheduler knows nothing."""
+
 Reason: TypeAlias = (
     Cordoned
     | UntoleratedTaint
     | AffinityMismatch
     | PortsTaken
     | Insufficient
+    | CardReason
     | VolumeElsewhere
     | NoVolumeZone
     | Relation
@@ -89,18 +124,22 @@ NOBODY: Final = ""
 
 
 class Placement(Struct, frozen=True, gc=False):
-    """Room for one member on one node. `uid` is NOBODY while the member does not exist yet; `tags` are then a guess."""
+    """Room for one member on one node, on these of its cards if it asks for any that are ours to choose.
+
+    `uid` is NOBODY while the member does not exist yet; `tags` are then a guess.
+    """
 
     node: str
     shape: PodShape
     role: str = ""
     uid: PodUid = NOBODY
     tags: Tags = Tags()
+    cards: tuple[CardShare, ...] = ()
 
     @property
     def occupant(self) -> Occupant:
         """What it is to its node and its neighbours."""
-        return Occupant(self.shape, self.tags)
+        return Occupant(self.shape, self.tags, cards=self.cards)
 
 
 class Placed(Struct, frozen=True, gc=False):

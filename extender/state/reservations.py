@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from extender.model.claim import GangKey
+from extender.model.device import CardShare
 from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
 from extender.model.verdict import Placement
 from extender.state.changes import Changes
@@ -46,15 +47,16 @@ class Slot:
     holder: PodUid = ""
     stage: Stage = Stage.PLANNED
     tags: Tags = field(default_factory=Tags)
+    cards: tuple[CardShare, ...] = ()
 
     @property
     def occupant(self) -> Occupant:
         """What is charged to the node; its tags are those it was planned with, whoever holds it."""
-        return Occupant(self.shape, self.tags)
+        return Occupant(self.shape, self.tags, cards=self.cards)
 
     def as_placement(self) -> Placement:
         """Return it in the terms of decisions."""
-        return Placement(self.node, self.shape, self.role, self.holder, self.tags)
+        return Placement(self.node, self.shape, self.role, self.holder, self.tags, self.cards)
 
 
 @dataclass(slots=True, eq=False)
@@ -105,7 +107,9 @@ class Reservations:
         """Take room for the placements, beside what the gang holds already."""
         for placement in placements:
             reservation = self._by_gang.setdefault(key, Reservation(key))
-            slot = Slot(placement.node, placement.shape, placement.role, now_s, tags=placement.tags)
+            slot = Slot(
+                placement.node, placement.shape, placement.role, now_s, tags=placement.tags, cards=placement.cards
+            )
             self._ledger.charge(slot.node, slot.occupant)
             reservation.slots.append(slot)
             self._seat(reservation, slot, placement.uid)
