@@ -58,7 +58,7 @@ def fit_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> tuple[Ca
 
 
 def choose_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> tuple[CardShare, ...]:
-    """Return the cards that such a pod gets on the node; none where it does not fit, or where the kubelet picks them."""
+    """Return the cards that such a pod gets on the node; none where it does not fit, or the kubelet picks them."""
     inventory = _inventory_for(request, room)
     if inventory is None or isinstance(request, BadCardRequest) or room.unknown_cards:
         return ()

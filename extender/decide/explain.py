@@ -62,12 +62,8 @@ NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
 def explain_reason(reason: Reason) -> str:
     """Put why a pod does not fit a node in kube-scheduler's words."""
     match reason:
-        case Cordoned():
-            return "node(s) were unschedulable"
-        case UntoleratedTaint(taint):
-            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-        case AffinityMismatch():
-            return "node(s) didn't match Pod's node affinity/selector"
+        case Cordoned() | UntoleratedTaint() | AffinityMismatch():
+            return _explain_labels(reason)
         case PortsTaken():
             return "node(s) didn't have free ports for the requested pod ports"
         case Insufficient(resource):
@@ -82,6 +78,18 @@ def explain_reason(reason: Reason) -> str:
             return "node(s) were refused by kube-scheduler's other filters"
         case _:
             return _explain_relation(reason)
+
+
+def _explain_labels(reason: Cordoned | UntoleratedTaint | AffinityMismatch) -> str:
+    match reason:
+        case Cordoned():
+            return "node(s) were unschedulable"
+        case UntoleratedTaint(taint):
+            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+        case AffinityMismatch():
+            return "node(s) didn't match Pod's node affinity/selector"
+        case _:
+            assert_never(reason)
 
 
 def _explain_cards(reason: CardReason) -> str:

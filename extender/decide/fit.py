@@ -52,7 +52,7 @@ def untolerated_taint(shape: PodShape, node: Node) -> Taint | None:
 
 
 def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
-    """Return why what is free on the node does not do: the ports, every resource of which there is too little, cards."""
+    """Return why what is free on the node does not do: the ports, the cards, or each resource that is short."""
     for port in shape.host_ports:
         for taken_port in room.taken_ports:
             if _conflict(port, taken_port):

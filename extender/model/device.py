@@ -167,8 +167,8 @@ class CardTerms(Struct, frozen=True, gc=False):
 class CardRequest(Struct, frozen=True, gc=False):
     """What a pod asks of cards, by container; a dialect that speaks of the pod as a whole has one need.
 
-    `containers` are all that the pod has, init containers with them. `limit_milli` is how much of a card the pod may use
-    while nobody else does; it is not charged, and 0 where nobody says it.
+    `containers` are all that the pod has, init containers with them. `limit_milli` is how much of a card the pod may
+    use while nobody else does; it is not charged, and 0 where nobody says it.
     """
 
     dialect: CardDialect

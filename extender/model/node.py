@@ -34,8 +34,8 @@ class Node(Struct, frozen=True):
 class NodeRoom(Struct, frozen=True):
     """A node with what its pods and the gangs' reservations take of it.
 
-    `repelling` are those of `pods` that have required anti-affinity. Where the node's cards are known, `taken_cards` says
-    by key what of them is taken, and `unknown_cards` how many of `pods` have cards that nobody knows.
+    `repelling` are those of `pods` that have required anti-affinity. Where the node's cards are known, `taken_cards`
+    says by key what of them is taken, and `unknown_cards` how many of `pods` have cards that nobody knows.
     """
 
     node: Node

@@ -125,8 +125,8 @@ class PodShape(Struct, frozen=True, gc=False):
 
     `requests` are effective (init containers, sidecars, overhead and pod-level resources included), sorted by
     name, and hold one of `pods`. `required_terms` is None without required node affinity; otherwise one of the
-    terms must match. `volumes` is None where they ask nothing, `cards` where no GPU is asked for. `unmodelled` names what else
-    kube-scheduler looks at and we do not.
+    terms must match. `volumes` is None where they ask nothing, `cards` where no GPU is asked for. `unmodelled`
+    names what else kube-scheduler looks at and we do not.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -153,7 +153,7 @@ class Tags(Struct, frozen=True, gc=False):
 
 
 class Occupant(Struct, frozen=True, gc=False):
-    """A pod as its node and its neighbours see it, be it there or planned; `cards` are those that were chosen for it."""
+    """A pod as its node and its neighbours see it, be it there or planned; `cards` were chosen for it."""
 
     shape: PodShape
     tags: Tags = Tags()
