@@ -14,6 +14,7 @@ from extender.decide.explain import announce_placed, explain_not_waiting
 from extender.effects.gates import Release
 from extender.effects.nomination import Nomination
 from extender.model.announcement import Announcement
+from extender.model.claim import solo_pod
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.model.pod_group import StatusReport
@@ -125,7 +126,7 @@ class Cycle:
     def _news_of(self, gang: Gang) -> list[Announcement]:
         if gang.satisfied and gang.key in self._barrier.opened:
             self._barrier.opened.discard(gang.key)
-            return [announce_placed(gang)]
+            return [] if solo_pod(gang.key) else [announce_placed(gang)]  # of a pod, kube-scheduler says it
         return []
 
 

@@ -6,6 +6,17 @@ A pod asks for one GPU and a little CPU and memory, a node has two GPUs and plen
 from typing import Any
 
 from extender.model.claim import BadGangClaim, GangClaim, Terms, gang_key
+from extender.model.device import (
+    NVIDIA_GPU,
+    BadCardRequest,
+    Card,
+    CardDialect,
+    CardInventory,
+    CardManager,
+    CardNeed,
+    CardRequest,
+    CardTerms,
+)
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import ClaimUse, HostPort, NodeSelectorTerm, Pod, PodShape, Relations, Toleration
 from extender.model.pod_group import KOORDINATOR
@@ -27,6 +38,7 @@ def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
     tolerations: tuple[Toleration, ...] = (),
     host_ports: tuple[HostPort, ...] = (),
     relations: Relations | None = None,
+    cards: CardRequest | BadCardRequest | None = None,
 ) -> PodShape:
     """Return a shape; `requests` adds resources to the three that have an argument of their own."""
     amounts = {CPU: cpu_milli, MEMORY: memory_bytes, GPU: gpu, PODS: 1, **(requests or {})}
@@ -37,7 +49,29 @@ def a_shape(  # noqa: PLR0913 - a builder: every argument has a default
         tolerations=tolerations,
         host_ports=host_ports,
         relations=relations,
+        cards=cards,
     )
+
+
+def a_share(
+    core_milli: int = 500,
+    *,
+    count: int = 1,
+    memory_bytes: int = 0,
+    dialect: CardDialect = CardDialect.KUBESHARE_1,
+    terms: CardTerms = CardTerms(),  # noqa: B008 - frozen
+) -> CardRequest:
+    """Return a request for this much of `count` cards each; of the memory the same share, if not said otherwise."""
+    need = CardNeed(count, core_milli, memory_bytes, 0 if memory_bytes else core_milli)
+    return CardRequest(dialect, (need,), terms)
+
+
+def some_cards(
+    count: int = 2, *, manager: CardManager = CardManager.OWN, memory_bytes: int = 16 * GIB, prefix: str = "GPU"
+) -> CardInventory:
+    """Return cards named `GPU-0` and so on; the kubelet hands out whole ones where nobody else does."""
+    cards = tuple(Card(index, f"{prefix}-{index}", memory_bytes) for index in range(count))
+    return CardInventory(manager, cards, frozenset({NVIDIA_GPU}))
 
 
 def uid_of(name: str, namespace: str = "default") -> str:
@@ -110,6 +144,7 @@ def a_node(  # noqa: PLR0913 - a builder: every argument but the name has a defa
     labels: dict[str, str] | None = None,
     taints: tuple[Taint, ...] = (),
     unschedulable: bool = False,
+    inventory: CardInventory | None = None,
 ) -> Node:
     """Return a node; `allocatable` adds resources to the four that have an argument of their own."""
     amounts = {CPU: cpu_milli, MEMORY: memory_bytes, GPU: gpu, PODS: pods, **(allocatable or {})}
@@ -119,6 +154,7 @@ def a_node(  # noqa: PLR0913 - a builder: every argument but the name has a defa
         labels=labels or {},
         taints=taints,
         unschedulable=unschedulable,
+        inventory=inventory,
     )
 
 

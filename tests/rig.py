@@ -93,9 +93,10 @@ class Rig:
             self.cluster.upsert_pod(structs.replace(self.cluster.pods[pod.uid], terminating=True))
 
     def bind(self, pod: Pod, node: str | None) -> Pod:
-        """Show the pod bound, as the watch would."""
+        """Show the pod bound, as the watch would, on the cards that were chosen for it."""
         assert node is not None
-        bound = structs.replace(pod, node_name=node)
+        slot = self.cluster.reservations.slot_of(pod.uid)
+        bound = structs.replace(pod, node_name=node, cards=slot.cards if slot else ())
         self.cluster.upsert_pod(bound)
         return bound
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, structs
 
-from extender.decide.fit import fit_room
+from extender.decide.fit import fit_room, fits_back
 from extender.decide.node_prices import Candidate, dearest_first, orders_of_nodes
 from extender.decide.room import nodes_with_room
 from extender.decide.trial import Trial
@@ -170,7 +170,7 @@ class _Search:
             trial.place(placement.occupant, placement.node)
         stuck = []
         for each in leaving:
-            if fit_room(each.pod.shape, trial.room(each.pod.node_name)):
+            if not fits_back(each.pod.occupant, trial.room(each.pod.node_name)):
                 stuck.append(each)
             else:
                 trial.place(each.pod.occupant, each.pod.node_name)

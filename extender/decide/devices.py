@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from extender.model.device import (
     CHOICES,
     BadCardRequest,
@@ -82,6 +84,37 @@ def count_fitting(request: CardRequest | BadCardRequest, room: NodeRoom) -> int:
         if _take(request, free, spread=inventory.spread) is None:
             return count
     return MOST_PODS
+
+
+def overdrawn_cards(room: NodeRoom) -> frozenset[str]:
+    """Return the keys of the cards of which more is taken than there is; all of those that are gone or unhealthy."""
+    cards = {card.key: card for card in (room.node.inventory.cards if room.node.inventory else ())}
+    return frozenset(key for key, use in room.taken_cards.items() if key not in cards or not _holds(cards[key], use))
+
+
+def holds_cards(shares: Sequence[CardShare], room: NodeRoom) -> bool:
+    """Whether cards that were chosen are still there, with all that is taken of them, and no others are unknown."""
+    inventory = room.node.inventory
+    if not shares:
+        return True
+    if inventory is None or room.unknown_cards:
+        return False
+    return overdrawn_cards(room).isdisjoint(inventory.key_of(share) for share in shares)
+
+
+def _holds(card: Card, use: CardUse) -> bool:
+    return card.healthy and use.core_milli <= card.core_milli and use.memory_bytes <= card.memory_bytes
+
+
+def alike_cards(room: NodeRoom) -> tuple[object, ...]:
+    """Return what tells the cards of two nodes apart for pods that do not ask for a card by its UUID."""
+    inventory = room.node.inventory
+    if inventory is None:
+        return ()
+    taken = room.taken_cards
+    cards = [structs.replace(card, uuid="", links=()) for card in inventory.cards]
+    uses = [taken.get(card.key, CardUse()) for card in inventory.cards]
+    return inventory.manager, inventory.spread, room.unknown_cards, *zip(cards, uses, strict=True)
 
 
 def opened_cards(before: NodeRoom, after: NodeRoom) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from extender.model.announcement import Announcement
-from extender.model.claim import BadGangClaim, GangKey, Ignored
+from extender.model.claim import BadGangClaim, GangKey, Ignored, solo_pod
 from extender.model.declaration import (
     MinAboveReplicas,
     MinBelowRendezvous,
@@ -55,6 +55,9 @@ from extender.model.verdict import (
 
 ROOM_IS_KEPT = "the room on this node is kept for a gang"
 """Why a pod that waits for nobody may not use what is free; which gang is not said, since that changes often."""
+
+NEVER_CHOSEN = "other nodes come first for the GPUs that the pod asks for"
+"""Why a pod may not go to a node that has such GPUs: those on another one are chosen, or soon will be."""
 
 NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
 
@@ -161,6 +164,11 @@ PLUGINS: Mapping[type[Reason], str] = {
 """kube-scheduler's plugin that gives each reason; `Refused` is nobody's."""
 
 
+def _named(key: GangKey) -> str:
+    pod = solo_pod(key)
+    return f'Pod "{pod}"' if pod else f'Gang "{key}"'
+
+
 def explain_admission(gang: Gang, admission: Admission) -> str:
     """Say why no member of the gang may run now; empty when it is placed."""
     match admission:
@@ -175,11 +183,11 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
         case Gathering(min_available):
             return f'Gang "{gang.key}" waits for its members: fewer than its min-available {min_available} exist'
         case NoRoom(member, reasons):
+            on_nodes = f'"0/{len(reasons)} nodes are available: {tally(reasons.values())}."'
+            if solo_pod(gang.key):
+                return f"{_named(gang.key)} has no room: {on_nodes}"
             who = f'member Pod "{member}"' if member else "a member Pod that does not exist yet"
-            return (
-                f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason '
-                f'"0/{len(reasons)} nodes are available: {tally(reasons.values())}."'
-            )
+            return f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason {on_nodes}'
         case _:
             assert_never(admission)
 
@@ -214,6 +222,8 @@ def explain_replaced(key: GangKey) -> str:
 
 def explain_planned_elsewhere(key: GangKey) -> str:
     """Say that the member has room, on a node that was not offered."""
+    if solo_pod(key):
+        return f"{_named(key)} has room on another node, which is tried next"
     return f'Gang "{key}" has room for this member on another node, which is tried next'
 
 
@@ -229,6 +239,8 @@ def explain_not_waiting(pod: Pod) -> str:
 
 def explain_lost_room(key: GangKey) -> str:
     """Say why a member is not bound although it was let through."""
+    if solo_pod(key):
+        return f"{_named(key)} has no room any more; it is planned again"
     return f'Gang "{key}" has no room for this member any more: its members did not come together; it is planned again'
 
 
@@ -239,7 +251,7 @@ def explain_unknown_pod(namespace: str, name: str) -> str:
 
 def explain_superseded(key: GangKey) -> str:
     """Say why a bind call ends that nobody waits for."""
-    return f'Gang "{key}": this bind call was given up or repeated'
+    return f"{_named(key)}: this bind call was given up or repeated"
 
 
 def announce_placed(gang: Gang) -> Announcement:
@@ -272,6 +284,12 @@ def announce_incomplete(gang: Gang) -> Announcement:
 
 def announce_too_large(gang: Gang, why: NoRoom) -> Announcement:
     """Make the Event for a gang that cannot run on this cluster, whoever ends."""
+    if solo_pod(gang.key):
+        note = (
+            f"{_named(gang.key)} fits no node, even with nothing else on the nodes ({tally(why.reasons.values())}). It "
+            "waits for nodes to join or to change."
+        )
+        return Announcement(gang.oldest, "Warning", "PodTooLarge", "Planning", note)
     note = (
         f'Gang "{gang.key}" is larger than the cluster: even with nothing else on the nodes, there is no room for all '
         f"of its min-available {gang.min_available} members together ({tally(why.reasons.values())}). It waits for "

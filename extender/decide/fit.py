@@ -9,11 +9,13 @@ shape says.
 The planner asks this thousands of times per decision: nothing is allocated for a pod that fits.
 """
 
-from extender.decide.devices import fit_cards
+from msgspec import structs
+
+from extender.decide.devices import fit_cards, overdrawn_cards
 from extender.decide.selectors import selects_node
 from extender.decide.volumes import reach_volumes
 from extender.model.node import Node, NodeRoom, Taint
-from extender.model.pod import HostPort, PodShape, Toleration
+from extender.model.pod import HostPort, Occupant, PodShape, Toleration
 from extender.model.verdict import AffinityMismatch, Cordoned, Insufficient, PortsTaken, Reason, UntoleratedTaint
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -62,6 +64,11 @@ def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
         if amount > allocatable.get(resource, 0) - taken.get(resource, 0):
             return _shortfalls(shape, room)
     return () if shape.cards is None else fit_cards(shape.cards, room)
+
+
+def fits_back(pod: Occupant, room: NodeRoom) -> bool:
+    """Whether a pod that ran there finds its room again, on the cards that it has."""
+    return not fit_room(structs.replace(pod.shape, cards=None), room) and not overdrawn_cards(room.having(pod))
 
 
 def _shortfalls(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from extender.decide.devices import alike_cards
 from extender.decide.fit import fit_static
 from extender.decide.packing import weight
 from extender.decide.trial import Trial
@@ -47,6 +48,7 @@ def orders_of_nodes(
         alike = (
             *room.node.allocatable.values(),
             *room.taken.values(),
+            *alike_cards(room),
             *((each.price, each.pod.shape) for each in here),
         )
         if alike not in known:

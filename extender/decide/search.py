@@ -10,7 +10,9 @@ from functools import partial
 from operator import ge, mul
 from typing import NamedTuple, TypeAlias
 
+from extender.decide.devices import alike_cards
 from extender.decide.trial import Trial
+from extender.model.device import CardRequest
 from extender.model.pod import Occupant
 
 WIDTH = 300
@@ -64,6 +66,9 @@ class _Search:
         self._known: dict[tuple[object, ...], list[Counts]] = {}
         amounts = [dict(each.pod.shape.requests) for each in wanted]
         spare = self._allowances[0][1]
+        requests = [request for each in wanted if isinstance(request := each.pod.shape.cards, CardRequest)]
+        self._asks_for_cards = bool(requests)
+        self._asks_by_uuid = any(each.terms.uuids or each.terms.not_uuids for each in requests)
         self._resources = sorted(set().union(*amounts))
         rows = [[each.get(resource, 0) for each in amounts] for resource in self._resources]
         self._asked = [(row, spare * max(row)) for row in rows]
@@ -133,6 +138,8 @@ class _Search:
             *self._free_on(name),
             *(name in each.nodes for each in self._wanted),
             self._trial.room(name).taken_ports,
+            *(alike_cards(self._trial.room(name)) if self._asks_for_cards else ()),
+            name if self._asks_by_uuid else "",
         )
         if alike not in self._known:
             ways = sorted(set(self._fill(name, 0)), reverse=True)

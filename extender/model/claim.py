@@ -6,10 +6,13 @@ from msgspec import Struct
 
 GangKey = NewType("GangKey", str)
 """`namespace/name`, as it is shown to users: the same name in two namespaces is two gangs. A gang that is derived from
-a job is called `namespace/kind/name`, which no declared one can be."""
+a job is called `namespace/kind/name`, which no declared one can be; so is a pod that is a gang of its own, of kind
+`pod`."""
 
 JobKey = NewType("JobKey", str)
 """`namespace/kind/name` of the job that makes a gang's pods, the kind in lower case; empty for none."""
+
+_SOLO = "pod"
 
 MatchPolicy: TypeAlias = Literal["only-waiting", "waiting-and-running", "once-satisfied"]
 """Koordinator's: which members count toward min-available."""
@@ -66,6 +69,17 @@ class BadGangClaim(Struct, frozen=True, gc=False):
 def gang_key(namespace: str, name: str) -> GangKey:
     """Return the key of the gang `name` in `namespace`."""
     return GangKey(f"{namespace}/{name}")
+
+
+def solo_claim(namespace: str, pod_name: str) -> GangClaim:
+    """Return the claim of a pod without a gang that is planned as one: a gang of itself."""
+    return GangClaim(GangKey(f"{namespace}/{_SOLO}/{pod_name}"), min_available=1)
+
+
+def solo_pod(key: GangKey) -> str:
+    """Return `namespace/name` of the pod that is this gang all by itself; empty for any other gang."""
+    namespace, *kind, name = key.split("/")
+    return f"{namespace}/{name}" if kind == [_SOLO] else ""
 
 
 def followers_key(job: JobKey) -> GangKey:

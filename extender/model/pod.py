@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from extender.model.claim import BadGangClaim, GangClaim
-from extender.model.device import BadCardRequest, CardRequest, CardShare
+from extender.model.device import BadCardRequest, CardDialect, CardRequest, CardShare
 
 PodUid: TypeAlias = str
 
@@ -144,6 +144,13 @@ class PodShape(Struct, frozen=True, gc=False):
         """Whether only kube-scheduler can say where such a pod goes: a plan for it is tried, not known to hold."""
         return bool(self.unmodelled) or (self.volumes is not None and bool(self.volumes.unmodelled))
 
+    @property
+    def is_placed_by_us(self) -> bool:
+        """Whether only we know where such a pod finds its cards; whole GPUs are counted by kube-scheduler as well."""
+        return self.cards is not None and not (
+            isinstance(self.cards, CardRequest) and self.cards.dialect is CardDialect.WHOLE
+        )
+
 
 class Tags(Struct, frozen=True, gc=False):
     """What selectors find a pod by. Not part of its shape: every replica has labels of its own."""
@@ -165,7 +172,8 @@ class Pod(Struct, frozen=True, gc=False):
     """One pod, bound or not.
 
     `created_at` is in seconds since the epoch. `priority` is the admitted number; only a pod that `preempts` may have
-    others killed. `started_at` is when its kubelet took it up, None before. A pod that `stays_with_node` is a
+    others killed, which one that `is_placed_by_us` does not, since kube-scheduler kills for what it lacks itself.
+    `started_at` is when its kubelet took it up, None before. A pod that `stays_with_node` is a
     DaemonSet's or static: killed, it comes back on the same node. A pod that is `finished` has `succeeded` or failed.
     `role` is its part in a training job (`ps`, `worker`, `master`, ...), empty when no label says so; `rank` is its
     number there where that outlives a replacement of the pod, empty otherwise. `gang` is None for a pod without gang

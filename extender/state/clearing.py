@@ -103,7 +103,7 @@ class Clearing:
                 continue
             if placement.node not in rooms or trial.fit(placement.occupant, placement.node):
                 return False
-            trial.place(placement.occupant, placement.node)
+            trial.seat(placement)
         return True
 
     def _is_enough_for(self, gang: Gang, placed: Collection[PodUid]) -> bool:

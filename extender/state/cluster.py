@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterable, Mapping
 from cachetools import LRUCache
 from msgspec import structs
 
+from extender.decide.devices import holds_cards, overdrawn_cards
 from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
-from extender.model.claim import GangClaim, GangKey, JobKey, followers_key
+from extender.model.claim import GangClaim, GangKey, JobKey, followers_key, solo_claim
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
@@ -134,6 +135,8 @@ class Cluster:
         """Add or change a node; room that was planned there is planned anew where it may not be used any more."""
         if self._ledger.put_node(node):
             self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node))
+            room = self._ledger.rooms[node.name]
+            self.reservations.end_on_node(node.name, lambda slot: not holds_cards(slot.cards, room))
             self.changes.free_room()
 
     def remove_node(self, name: str) -> None:
@@ -175,7 +178,7 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod) -> None:
         """Add or change a pod."""
-        pod = self._without_foreign_claim(pod)
+        pod = self._claimed(pod)
         before = self.pods.get(pod.uid)
         pod = structs.replace(pod, shape=self._volumes.shape_of(pod, before)) if pod.claims else pod
         if before == pod:
@@ -203,7 +206,7 @@ class Cluster:
         """
         if pod.uid not in self.pods and pod.uid not in self._deleted:
             self.upsert_pod(pod)
-        return self.pods.get(pod.uid) or self._without_foreign_claim(pod)
+        return self.pods.get(pod.uid) or self._claimed(pod)
 
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
@@ -306,10 +309,18 @@ class Cluster:
         for key in keys:
             self.changes.plan(key)
 
-    def _without_foreign_claim(self, pod: Pod) -> Pod:
-        """Return the pod without a derived gang where none is to be derived: others' jobs are not our business."""
+    def _claimed(self, pod: Pod) -> Pod:
+        """Return the pod as a member of the gang that it is in for us.
+
+        Others' jobs are not our business, so that no gang is derived from them. A pod without a gang for which only we
+        know room is planned as a gang of its own.
+        """
         derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
-        return structs.replace(pod, gang=None) if derived and pod.scheduler_name not in self._derives_for else pod
+        if derived and pod.scheduler_name not in self._derives_for:
+            pod = structs.replace(pod, gang=None)
+        if pod.gang is None and pod.shape.is_placed_by_us and self.gangs.serves(pod):
+            pod = structs.replace(pod, gang=solo_claim(pod.namespace, pod.name))
+        return pod
 
     def _relabel(self, namespaces: dict[str, Mapping[str, str]]) -> None:
         """Take new labels; a change may let pods in that select pods by their namespace."""
@@ -329,9 +340,17 @@ class Cluster:
             held = (slot.node, slot.occupant) if slot else held
         if pod.occupies_node:
             self._ledger.charge(pod.node_name, pod.occupant)
-        stays = held is not None and pod.occupies_node and (held[0], held[1].shape) == (pod.node_name, pod.shape)
+            self._end_on_overdrawn_cards(pod.node_name)
+        now = pod.node_name, pod.shape, pod.cards
+        stays = held is not None and pod.occupies_node and (held[0], held[1].shape, held[1].cards) == now
         if held is not None and not (stays and (before is None or before.labels == pod.labels)):
             self.changes.free_room()
+
+    def _end_on_overdrawn_cards(self, node_name: str) -> None:
+        """Give back what is held on cards that somebody took whom we did not place."""
+        room = self._ledger.rooms.get(node_name)
+        if room is not None and room.taken_cards and (room.unknown_cards or overdrawn_cards(room)):
+            self.reservations.end_on_node(node_name, lambda slot: not holds_cards(slot.cards, room))
 
     def _note_company(self, before: Pod | None, pod: Pod) -> None:
         if pod.shape.relations and isinstance(pod.gang, GangClaim) and not pod.node_name:

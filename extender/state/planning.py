@@ -239,14 +239,16 @@ class Planner:
         parts = earmark.parts if earmark else {}
         for placement in self._promised(gang):
             snapshot = self._cluster.snapshot_for(gang.seniority, gang.key)
-            if placement.uid not in parts and not Trial(snapshot).fit(placement.occupant, placement.node):
-                self._reserve(gang, [placement], now_s)
+            trial = Trial(snapshot)
+            if placement.uid not in parts and not trial.fit(placement.occupant, placement.node):
+                self._reserve(gang, [trial.seat(placement)], now_s)
 
     def _plan_gang(self, gang: Gang, now_s: float, *, goes_ahead: bool) -> Admission | None:
         """Hold room for what members need it, if they fit; return the verdict, None where nothing was to be decided."""
-        # 1. Above min-available a member is planned only after it was turned away: kube-scheduler places the others.
+        # 1. Above min-available a member is planned only if kube-scheduler cannot place it, or did not.
         if gang.satisfied:
-            gang = structs.replace(gang, waiting=tuple(p for p in gang.waiting if self.standings.heard(p.uid)))
+            late = [p for p in gang.waiting if p.shape.is_placed_by_us or self.standings.heard(p.uid)]
+            gang = structs.replace(gang, waiting=tuple(late))
         if self._is_settled(gang) or (goes_ahead and not self._lacks(gang)):
             return None
 
@@ -290,11 +292,12 @@ class Planner:
         promised = self._promised(gang)
         trial = Trial(snapshot)
         refused = self._past(gang.key).refused_until_s
+        seated = []
         for placement in promised:
             if (placement.node, placement.shape) in refused or trial.fit(placement.occupant, placement.node):
                 return self._admit(gang, snapshot, only_needed=only_needed)
-            trial.place(placement.occupant, placement.node)
-        return Placed(tuple(promised)) if promised else self._admit(gang, snapshot, only_needed=only_needed)
+            seated.append(trial.seat(placement))
+        return Placed(tuple(seated)) if seated else self._admit(gang, snapshot, only_needed=only_needed)
 
     def _promised(self, gang: Gang) -> list[Placement]:
         """Return where members without room go once others have gone."""

@@ -122,7 +122,7 @@ class Releases:
         """Whether a member of a gang that may go goes now, before its siblings have; `seen` is without planned room."""
         slot = self._cluster.reservations.slot_of(pod.uid)
         if slot is None:
-            return gang.satisfied
+            return gang.satisfied and not pod.shape.is_placed_by_us
         return seen is None or not pod.shape.relations or not seen.fit(pod.occupant, slot.node)
 
     def _with_groups(self, keys: Iterable[GangKey]) -> set[GangKey]:

@@ -71,7 +71,7 @@ class Agreement:
     def _compare_on(self, name: str, pod: Pod, trial: Trial, *, offered: bool) -> None:
         self._metrics.model_verdicts.inc()
         reasons = trial.fit(pod.occupant, name)
-        if offered == (not reasons):
+        if offered == (not reasons) or (reasons and type(reasons[0]) not in PLUGINS):  # of cards it knows nothing
             return
         plugin, direction = (PLUGINS[type(reasons[0])], WE_REFUSE) if offered else ("unknown", WE_ALLOW)
         self._metrics.model_disagreements.labels(plugin, direction).inc()

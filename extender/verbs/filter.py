@@ -10,17 +10,21 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from extender.decide.devices import fit_cards
 from extender.decide.explain import (
+    NEVER_CHOSEN,
     ROOM_IS_KEPT,
     explain_bad_claim,
     explain_not_waiting,
     explain_planned_elsewhere,
+    explain_reason,
     explain_replaced,
     explain_undeclared,
 )
 from extender.decide.fit import fit_room
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
+from extender.model.node import NodeRoom
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster
 from extender.state.planning import Planner
@@ -138,15 +142,14 @@ class Filter:
         """Let a pod that waits for nobody go where its room is not a gang's that has it already, or comes first."""
         rooms = self._cluster.snapshot_for(pod.seniority, key).rooms
         promised = self._cluster.reservations.nodes() | self._cluster.earmarks.nodes()
-        kept = {
-            name for name in args.node_names if name in promised and name in rooms and fit_room(pod.shape, rooms[name])
-        }
-        accepted = [name for name in args.node_names if name not in kept]
+        texts = {name: _why_not(pod, rooms.get(name), is_promised=name in promised) for name in args.node_names}
+        rejected = {name: text for name, text in texts.items() if text}
+        accepted = [name for name in args.node_names if name not in rejected]
         if accepted:
             self._planner.standings.forget(pod.uid)
         else:
-            self._planner.standings.tell(pod.uid, ROOM_IS_KEPT)
-        return FilterAnswer(accepted, dict.fromkeys(kept, ROOM_IS_KEPT))
+            self._planner.standings.tell(pod.uid, min(rejected.values(), default=ROOM_IS_KEPT))
+        return FilterAnswer(accepted, rejected)
 
     def _reject(self, args: ExtenderArgs, text: str) -> FilterAnswer:
         """Reject every node of the cluster, offered or not: so the text is the same whatever sample is offered.
@@ -159,3 +162,13 @@ class Filter:
         if pod is not None and self._cluster.victims_of(pod):
             return FilterAnswer((), dict.fromkeys(args.node_names, text))
         return FilterAnswer((), dict.fromkeys([*self._cluster.snapshot().rooms, *args.node_names], text))
+
+
+def _why_not(pod: Pod, room: NodeRoom | None, *, is_promised: bool) -> str:
+    """Say why a pod that waits for nobody may not go to the node; empty if it may."""
+    reasons = fit_cards(pod.shape.cards, room) if pod.shape.cards is not None and room is not None else ()
+    if reasons:
+        return explain_reason(reasons[0])
+    if pod.shape.is_placed_by_us:
+        return NEVER_CHOSEN
+    return ROOM_IS_KEPT if is_promised and room is not None and fit_room(pod.shape, room) else ""

@@ -34,7 +34,8 @@ class Preempt:
         gang = self._cluster.gangs.get(key) if key is not None else None
         if gang is None or pod not in gang.waiting:
             return {}  # filter would reject it, whatever room there is
-        return self._sparing(args) if gang.satisfied else self._part_of(pod, gang.key, now_s)
+        goes_alone = gang.satisfied and not pod.shape.is_placed_by_us
+        return self._sparing(args) if goes_alone else self._part_of(pod, gang.key, now_s)
 
     def _part_of(self, pod: Pod, key: GangKey, now_s: float) -> Mapping[str, Victims]:
         """Return what the gang's plan gives the member; its node may well be one that was not offered.

@@ -26,17 +26,18 @@ def pod_of(pod: core_v1.Pod) -> Pod:
     created, started = meta.creation_timestamp, status.start_time
     claim = gang_of(pod)
     gates = {gate.name for gate in spec.scheduling_gates or ()}
+    shape = shape_of(pod)
     return Pod(
         uid=meta.uid,
         namespace=intern(meta.namespace),
         name=meta.name,
-        shape=_one_of_equal_shapes(shape_of(pod)),
+        shape=_one_of_equal_shapes(shape),
         created_at=created.timestamp() if created else 0.0,
         node_name=intern(spec.node_name),
         nominated_node=intern(status.nominated_node_name),
         scheduler_name=intern(spec.scheduler_name),
         priority=spec.priority or 0,
-        preempts=spec.preemption_policy != "Never",
+        preempts=spec.preemption_policy != "Never" and not shape.is_placed_by_us,
         started_at=started.timestamp() if started else None,
         stays_with_node=_stays_with_node(meta),
         running=status.phase == "Running",
