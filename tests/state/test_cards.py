@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from extender.model.device import BadCardRequest, CardDialect, CardManager, CardShare
+from extender.model.device import BadCardRequest, CardDialect, CardManager, CardRequest, CardShare
 from extender.model.node import Node
 from extender.model.pod import Pod
 from tests.builders import GPU, a_node, a_pod, a_shape, a_share, some_cards
@@ -11,14 +11,15 @@ from tests.rig import BINDING_S, Rig
 
 HALF = a_shape(gpu=0, cards=a_share(500))
 WHOLE = a_shape(gpu=1, cards=a_share(1000, dialect=CardDialect.WHOLE))
+WHOLE_SHARE = a_shape(gpu=0, cards=a_share(1000))
 
 
 def a_gpu_node(name: str, cards: int = 2, manager: CardManager = CardManager.OWN) -> Node:
     return a_node(name, gpu=cards, inventory=some_cards(cards, prefix=f"GPU-{name}", manager=manager))
 
 
-def halves(count: int, **parts: object) -> list[Pod]:
-    return [a_pod(f"w{number}", gang="halves", min_available=count, shape=HALF, **parts) for number in range(count)]  # type: ignore[arg-type] - the builder's own arguments
+def halves(count: int) -> list[Pod]:
+    return [a_pod(f"w{number}", gang="halves", min_available=count, shape=HALF) for number in range(count)]
 
 
 def cards_of(rig: Rig, *pods: Pod) -> list[str]:
@@ -57,9 +58,6 @@ def test_a_pod_that_is_let_through_and_never_bound_gives_its_card_back() -> None
     assert rig.node_for(lost) == "n1"
     rig.later(BINDING_S + 1)
     assert rig.node_for(other) == "n1"
-
-
-WHOLE_SHARE = a_shape(gpu=0, cards=a_share(1000))
 
 
 def test_a_request_that_makes_no_sense_is_rejected_with_its_reason() -> None:
@@ -162,9 +160,9 @@ def test_a_further_member_of_a_running_gang_gets_its_card_from_us_as_well() -> N
 
 
 @pytest.mark.parametrize("asked", [a_share(500, dialect=CardDialect.GPUSHARE), a_share(500, dialect=CardDialect.HAMI)])
-def test_a_node_gives_cards_only_in_its_managers_terms(asked: object) -> None:
+def test_a_node_gives_cards_only_in_its_managers_terms(asked: CardRequest) -> None:
     rig = Rig(a_gpu_node("n1"))
-    pod = a_pod("a", shape=a_shape(gpu=0, cards=asked))  # type: ignore[arg-type] - one of the two above
+    pod = a_pod("a", shape=a_shape(gpu=0, cards=asked))
     rig.create(pod)
     assert "don't hand out GPUs for" in rig.text_for(pod)
     assert dict(rig.cluster.snapshot().rooms["n1"].taken).get(GPU, 0) == 0
