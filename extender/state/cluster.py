@@ -40,6 +40,9 @@ REMEMBERED_DELETIONS = 100_000
 """A filter call may come after its pod's deletion was watched; a pod in this many is never taken for a new one. About
 20 MB when full, and hours of deletions in a large cluster, where minutes would do."""
 
+REMEMBERED_SHAPES = 64
+"""As many of pods that wait are asked about again and again; each takes 1 MB on 5,000 nodes."""
+
 
 class Cluster:
     """The state; see the module. Methods named after watch events may be called again with the same object."""
@@ -60,13 +63,14 @@ class Cluster:
         """Unbound members that ask something of other pods: a pod more may let them in."""
         self._volumes = VolumeIndex()
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._snapshot = Snapshot(0, {})
+        self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_SHAPES))
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
 
     def snapshot(self) -> Snapshot:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
-            self._snapshot = Snapshot(self._ledger.generation, dict(self._ledger.rooms), self._namespaces)
+            rooms, remembered = dict(self._ledger.rooms), self._snapshot.remembered
+            self._snapshot = Snapshot(self._ledger.generation, rooms, self._namespaces, remembered)
         return self._snapshot
 
     def snapshot_for(self, seniority: Seniority, key: GangKey | None = None) -> Snapshot:
