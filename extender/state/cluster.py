@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from cachetools import LRUCache
 from msgspec import structs
 
-from extender.decide.devices import holds_cards, overdrawn_cards
+from extender.decide.devices import overdrawn_cards, still_holds
 from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
@@ -140,7 +140,7 @@ class Cluster:
         if self._ledger.put_node(node):
             self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node))
             room = self._ledger.rooms[node.name]
-            self.reservations.end_on_node(node.name, lambda slot: not holds_cards(slot.cards, room))
+            self.reservations.end_on_node(node.name, lambda slot: not still_holds(slot.shape, slot.cards, room))
             self.changes.free_room()
 
     def remove_node(self, name: str) -> None:
@@ -354,7 +354,7 @@ class Cluster:
         """Give back what is held on cards that somebody took whom we did not place."""
         room = self._ledger.rooms.get(node_name)
         if room is not None and room.taken_cards and (room.unknown_cards or overdrawn_cards(room)):
-            self.reservations.end_on_node(node_name, lambda slot: not holds_cards(slot.cards, room))
+            self.reservations.end_on_node(node_name, lambda slot: not still_holds(slot.shape, slot.cards, room))
 
     def _note_company(self, before: Pod | None, pod: Pod) -> None:
         if pod.shape.relations and isinstance(pod.gang, GangClaim) and not pod.node_name:

@@ -223,3 +223,21 @@ def test_nobody_is_killed_for_a_card() -> None:
     rig.create(high)
     assert rig.node_for(high) is None
     assert rig.preempt(high, {"n1": [low]}) == {}
+
+
+@pytest.mark.parametrize("manager", [CardManager.HAMI, CardManager.KOORDINATOR])
+def test_a_node_that_changes_its_manager_ends_what_was_planned_in_terms_of_the_other(manager: CardManager) -> None:
+    rig = Rig(a_gpu_node("n1"))
+    half, whole = a_pod("a", shape=HALF), a_pod("b", gang="b", min_available=1, shape=WHOLE)
+    rig.create(half)
+    assert rig.node_for(half) == "n1"
+    rig.cluster.upsert_node(a_gpu_node("n1", manager=manager))
+    rig.later()
+    assert rig.reserved() == 0
+    rig.create(whole)
+    assert rig.node_for(whole) == "n1"
+    assert rig.slot(whole).cards
+    rig.cluster.upsert_node(a_gpu_node("n1"))
+    rig.delete(half)
+    assert rig.node_for(whole) == "n1"
+    assert not rig.slot(whole).cards
