@@ -317,12 +317,12 @@ class Cluster:
         """Return the pod as a member of the gang that it is in for us.
 
         Others' jobs are not our business, so that no gang is derived from them. A pod without a gang for which only we
-        know room is planned as a gang of its own.
+        know room is planned as a gang of its own, until it has it.
         """
         derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
         if derived and pod.scheduler_name not in self._derives_for:
             pod = structs.replace(pod, gang=None)
-        if pod.gang is None and pod.shape.is_placed_by_us and self.gangs.serves(pod):
+        if pod.gang is None and pod.shape.is_placed_by_us and not pod.node_name and self.gangs.serves(pod):
             pod = structs.replace(pod, gang=solo_claim(pod.namespace, pod.name))
         return pod
 
