@@ -37,6 +37,7 @@ from extender.watch.reflector import Reflector, Source
 from extender.watch.sources import (
     JOB_VERSIONS,
     POD_GROUP_PATHS,
+    devices,
     disruption_budgets,
     jobs,
     namespaces,
@@ -149,8 +150,10 @@ class App:
 
 def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source[Any]]:
     kinds = JOB_VERSIONS if config.gangs.from_jobs else ()
+    policy = config.gpus.policy_of_cards
     return [
-        nodes(cluster),
+        nodes(cluster, policy),
+        devices(cluster, policy),
         pods(cluster),
         namespaces(cluster),
         disruption_budgets(cluster),

@@ -8,8 +8,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+
+from extender.model.device import CardPolicy
+from extender.wire.quantity import parse_quantity
+
+
+def _bytes_of(text: str) -> str:
+    parse_quantity(text)
+    return text
+
+
+Quantity = Annotated[str, AfterValidator(_bytes_of)]
+"""As Kubernetes writes amounts: 80Gi."""
 
 
 class ConfigError(Exception):
@@ -70,6 +82,28 @@ class GangConfig(_Section):
         return self
 
 
+class GpuConfig(_Section):
+    """What nodes do not say of their GPUs, and how shares of them are chosen."""
+
+    whole_resources: list[str] = ["nvidia.com/gpu", "amd.com/gpu"]
+    """For these kubelets hand out whole GPUs. Where a pod has one that nobody chose, no share of any GPU of its node is
+    given away. The two most common ones; MIG devices and time slices are known without being named."""
+
+    memory_of_models: dict[str, Quantity] = {}
+    """How much memory a GPU has, by the node's label nvidia.com/gpu.product, for nodes without nvidia.com/gpu.memory.
+    Empty, since GPU feature discovery sets both; without either, GPUs are shared by their cores alone."""
+
+    policy: Literal["binpack", "spread"] = "binpack"
+    """Whether a share goes to the fullest GPU that takes it or to the emptiest. `binpack` keeps whole GPUs free for
+    gangs; `spread` lets pods that share nothing run faster. A pod may say otherwise (hami.io/gpu-scheduler-policy)."""
+
+    @property
+    def policy_of_cards(self) -> CardPolicy:
+        """The same, as nodes are read by it."""
+        memory = {model: -(-parse_quantity(text) // 10**9) for model, text in self.memory_of_models.items()}
+        return CardPolicy(frozenset(self.whole_resources), memory, self.policy == "spread")
+
+
 class LogConfig(_Section):
     """What is written to standard error."""
 
@@ -91,6 +125,7 @@ class GangExtenderConfiguration(_Section):
 
     server: ServerConfig = ServerConfig()
     gangs: GangConfig = GangConfig()
+    gpus: GpuConfig = GpuConfig()
     log: LogConfig = LogConfig()
 
 

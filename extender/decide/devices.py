@@ -34,6 +34,7 @@ from extender.model.verdict import (
     CardsChosen,
     CardsHandedOutWhole,
     CardsNotServed,
+    CardsUnreadable,
     NoCardMatches,
     TooLittleOfCards,
 )
@@ -53,6 +54,8 @@ def fit_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> tuple[Ca
         if request.dialect is not CardDialect.WHOLE:
             return (CardsNotServed(request.dialect),)
         return (CardsChosen(),) if room.taken_cards else ()
+    if inventory.problem:
+        return (CardsUnreadable(inventory.problem),)
     if room.unknown_cards:
         return (CardsHandedOutWhole(),)
     if _choose(request, inventory, room.taken_cards) is not None:

@@ -30,6 +30,7 @@ from extender.model.verdict import (
     CardsChosen,
     CardsHandedOutWhole,
     CardsNotServed,
+    CardsUnreadable,
     Cordoned,
     Gathering,
     Insufficient,
@@ -73,7 +74,7 @@ def explain_reason(reason: Reason) -> str:
             return "Too many pods" if resource == "pods" else f"Insufficient {resource}"
         case CardRequestBad() | CardsNotServed() | CardsHandedOutWhole() | CardsChosen():
             return _explain_cards(reason)
-        case NoCardMatches() | TooLittleOfCards():
+        case CardsUnreadable() | NoCardMatches() | TooLittleOfCards():
             return _explain_cards(reason)
         case VolumeElsewhere() | NoVolumeZone():
             return _explain_volumes(reason)
@@ -101,6 +102,8 @@ def _explain_cards(reason: CardReason) -> str:
             return f"node(s) cannot give what is asked of GPUs: {problem}"
         case CardsNotServed(dialect):
             return f"node(s) don't hand out GPUs for {dialect} requests"
+        case CardsUnreadable(problem):
+            return f"node(s) have GPUs that cannot be used: {problem}"
         case CardsHandedOutWhole():
             return "node(s) run pods with whole GPUs that the kubelet picked, beside which none can be chosen"
         case CardsChosen():

@@ -24,6 +24,7 @@ class CardManager(StrEnum):
     HAMI = "HAMi"
     GPUSHARE = "gpushare"
     VOLCANO_VGPU = "volcano-vgpu"
+    VOLCANO_GPU = "Volcano GPU sharing"
     KOORDINATOR = "Koordinator"
 
 
@@ -46,6 +47,7 @@ CHOICES = {
     CardManager.HAMI: frozenset({CardDialect.WHOLE, CardDialect.HAMI}),
     CardManager.GPUSHARE: frozenset({CardDialect.GPUSHARE}),
     CardManager.VOLCANO_VGPU: frozenset({CardDialect.VOLCANO_VGPU}),
+    CardManager.VOLCANO_GPU: frozenset({CardDialect.VOLCANO_GPU}),
     CardManager.KOORDINATOR: frozenset({CardDialect.WHOLE, CardDialect.KOORDINATOR}),
 }
 """Whose cards are ours to choose: in these terms a pod may ask on a node of this manager, and it heeds what we write.
@@ -93,18 +95,27 @@ class CardInventory(Struct, frozen=True, gc=False):
 
     `kubelet_resources` are resources for which the kubelet hands out cards there: a pod with one of these, for which no
     cards were chosen, has some that nobody knows. `spread`: fractions go to the emptiest card, not to the fullest.
+    With a `problem`, a clause, there are cards that cannot be used, and `cards` is empty.
     """
 
     manager: CardManager
     cards: tuple[Card, ...]
     kubelet_resources: frozenset[str] = frozenset()
     spread: bool = False
+    problem: str = ""
 
     def key_of(self, share: CardShare) -> str:
         """Return the key of the card; one that is not there (any more) keeps its UUID as a key."""
         if share.uuid:
             return share.uuid
         return next((card.key for card in self.cards if card.index == share.index), str(share.index))
+
+
+class NodeCards(Struct, frozen=True, gc=False):
+    """What an object beside the node says of its cards; `inventory` is None where it names none."""
+
+    node: str
+    inventory: CardInventory | None = None
 
 
 class CardPolicy(Struct, frozen=True):

@@ -77,6 +77,12 @@ class CardsNotServed(Struct, frozen=True, gc=False):
     dialect: CardDialect
 
 
+class CardsUnreadable(Struct, frozen=True, gc=False):
+    """What is said of the node's GPUs makes no sense, so that none can be chosen; `problem` says what of it."""
+
+    problem: str
+
+
 class CardsHandedOutWhole(Struct, frozen=True, gc=False):
     """The kubelet has picked GPUs for pods on the node, so that nobody knows which of them are free to be chosen."""
 
@@ -101,7 +107,13 @@ Relation: TypeAlias = SpreadLabelMissing | SpreadTooUneven | PodAffinityUnmet | 
 """Why the pods that are there, rather than the node itself, keep a pod off."""
 
 CardReason: TypeAlias = (
-    CardRequestBad | CardsNotServed | CardsHandedOutWhole | CardsChosen | NoCardMatches | TooLittleOfCards
+    CardRequestBad
+    | CardsNotServed
+    | CardsUnreadable
+    | CardsHandedOutWhole
+    | CardsChosen
+    | NoCardMatches
+    | TooLittleOfCards
 )
 """Why a node's GPUs are not for the pod, of which kube-scheduler knows nothing."""
 

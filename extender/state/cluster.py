@@ -29,6 +29,7 @@ from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
 from extender.model.volume import PersistentVolume, VolumeClaim
 from extender.state.changes import Changes
+from extender.state.devices import Devices
 from extender.state.earmarks import Earmark, Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
@@ -61,6 +62,7 @@ class Cluster:
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
         self._seeking: set[PodUid] = set()
         """Unbound members that ask something of other pods: a pod more may let them in."""
+        self.devices = Devices(self.upsert_node)
         self._volumes = VolumeIndex()
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_SHAPES))
@@ -137,6 +139,7 @@ class Cluster:
 
     def upsert_node(self, node: Node) -> None:
         """Add or change a node; room that was planned there is planned anew where it may not be used any more."""
+        node = self.devices.put_node(node)
         if self._ledger.put_node(node):
             self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node))
             room = self._ledger.rooms[node.name]
@@ -145,6 +148,7 @@ class Cluster:
 
     def remove_node(self, name: str) -> None:
         """Forget a node; room that was planned there is planned anew."""
+        self.devices.drop_node(name)
         self._ledger.drop_node(name)
         self.reservations.end_on_node(name, lambda _: True)
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from extender.model.claim import gang_key, job_key
+from extender.model.device import CardPolicy, NodeCards
 from extender.model.disruption_budget import DisruptionBudget, budget_key
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
@@ -13,7 +14,17 @@ from extender.model.volume import PersistentVolume, VolumeClaim, claim_key
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Source
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
-from extender.wire.kube import DISRUPTION_BUDGETS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, VOLUME_CLAIMS, VOLUMES
+from extender.wire.kube import (
+    DISRUPTION_BUDGETS,
+    JOBS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    device_kind,
+    node_kind,
+)
 
 POD_GROUP_PATHS: Final = {
     UPSTREAM: f"/apis/{UPSTREAM}/v1alpha2",
@@ -39,15 +50,28 @@ def pods(cluster: Cluster) -> Source[Pod]:
     )
 
 
-def nodes(cluster: Cluster) -> Source[Node]:
+def nodes(cluster: Cluster, policy: CardPolicy) -> Source[Node]:
     """Every node."""
     return Source(
         resource="nodes",
         path="/api/v1/nodes",
-        kind=NODES,
+        kind=node_kind(policy),
         replace=cluster.replace_nodes,
         upsert=cluster.upsert_node,
         remove=lambda gone: cluster.remove_node(gone.name),
+    )
+
+
+def devices(cluster: Cluster, policy: CardPolicy) -> Source[NodeCards]:
+    """Every Device of Koordinator, if the cluster has them: the cards of the node of its name."""
+    return Source(
+        resource="devices.scheduling.koordinator.sh",
+        path="/apis/scheduling.koordinator.sh/v1alpha1/devices",
+        kind=device_kind(policy),
+        replace=cluster.devices.replace,
+        upsert=cluster.devices.upsert,
+        remove=lambda gone: cluster.devices.remove(gone.name),
+        optional=True,
     )
 
 

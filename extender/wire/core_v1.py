@@ -239,8 +239,9 @@ class NodeSpec(_Wire, frozen=True):
 
 
 class NodeStatus(_Wire, frozen=True):
-    """`status` of a node."""
+    """`status` of a node; what is of `capacity` but not `allocatable` is reserved or, of devices, unhealthy."""
 
+    capacity: Quantities | None = None
     allocatable: Quantities | None = None
 
 

@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from msgspec import MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
+from extender.model.device import CardPolicy, NodeCards
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
@@ -19,6 +20,7 @@ from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO, PodGroup
 from extender.model.volume import PersistentVolume, VolumeClaim
 from extender.wire import core_v1
+from extender.wire.cards.koordinator_inventory import Device, device_cards
 from extender.wire.disruption_budgets import PodDisruptionBudget, disruption_budget_of
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, PYTORCH_JOB, TF_JOB, TORCH_JOB
 from extender.wire.jobs import BatchJob, OperatorJob, batch_job_of, operator_job_of
@@ -126,8 +128,18 @@ def _id_of(meta: core_v1.ObjectMeta) -> ObjectId:
     return ObjectId(meta.uid, meta.namespace, meta.name)
 
 
+def node_kind(policy: CardPolicy) -> Kind[Node]:
+    """Return nodes, with their cards by this policy."""
+    return _kind("Node", core_v1.Node, partial(node_of, policy=policy))
+
+
+def device_kind(policy: CardPolicy) -> Kind[NodeCards]:
+    """Return Koordinator's Devices, with the cards that they name by this policy."""
+    return _kind("Device", Device, partial(device_cards, policy=policy))
+
+
 PODS: Kind[Pod] = _kind("Pod", core_v1.Pod, pod_of)
-NODES: Kind[Node] = _kind("Node", core_v1.Node, node_of)
+NODES: Kind[Node] = node_kind(CardPolicy())
 NAMESPACES: Kind[Namespace] = _kind("Namespace", core_v1.Namespace, namespace_of)
 VOLUME_CLAIMS: Kind[VolumeClaim] = _kind("PersistentVolumeClaim", PersistentVolumeClaim, volume_claim_of)
 VOLUMES: Kind[PersistentVolume] = _kind("PersistentVolume", Volume, persistent_volume_of)

@@ -7,10 +7,12 @@ from functools import lru_cache
 from sys import intern
 
 from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.device import CardPolicy
 from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import HOLD_GATE, ClaimUse, Pod, PodShape
 from extender.wire import core_v1
+from extender.wire.cards.inventories import inventory_of
 from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import parse_quantity, whole_amount
@@ -55,7 +57,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
     )
 
 
-def node_of(node: core_v1.Node) -> Node:
+def node_of(node: core_v1.Node, policy: CardPolicy) -> Node:
     """Return the node as scheduling sees it; raises BadQuantity."""
     allocatable = node.status.allocatable or {}
     return Node(
@@ -64,6 +66,7 @@ def node_of(node: core_v1.Node) -> Node:
         labels=node.metadata.labels or {},
         taints=node.spec.taints or (),
         unschedulable=node.spec.unschedulable,
+        inventory=inventory_of(node, policy),
     )
 
 

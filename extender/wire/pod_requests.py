@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from extender.model.pod import HostPort
 from extender.model.resources import PODS
+from extender.wire.cards.qualifiers import QUALIFIERS
 from extender.wire.core_v1 import Container, ContainerStatus, Pod, PodStatus, Quantities, ResourceRequirements
 from extender.wire.quantity import parse_quantity, whole_amount
 
@@ -36,7 +37,7 @@ def effective_requests(pod: Pod) -> tuple[tuple[str, int], ...]:
 
     Raises BadQuantity.
     """
-    total = _of_containers(pod)
+    total = requests_of_containers(pod)
     if pod.spec.resources is not None:
         total.update(_of_pod_level(pod))
     if pod.spec.overhead:
@@ -46,10 +47,14 @@ def effective_requests(pod: Pod) -> tuple[tuple[str, int], ...]:
 
 @lru_cache(maxsize=65_536)  # as many as there are shapes; what a job's pods ask for is worked out once
 def _in_whole_units(total: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    asked = ((resource, nanos) for resource, nanos in total if nanos > 0 and not resource.startswith(_MARKS))
+    asked = ((resource, nanos) for resource, nanos in total if nanos > 0 and _is_resource(resource))
     amounts = {resource: whole_amount(resource, nanos) for resource, nanos in asked}
     amounts[PODS] = 1
     return tuple(sorted(amounts.items()))
+
+
+def _is_resource(name: str) -> bool:
+    return name not in QUALIFIERS and not name.startswith(_MARKS)
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
@@ -64,7 +69,11 @@ def _is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _of_containers(pod: Pod) -> Nanos:
+def requests_of_containers(pod: Pod) -> Nanos:
+    """Return what the containers take together, in nano-units, what is no resource of a node with it.
+
+    Raises BadQuantity.
+    """
     statuses = _statuses_by_name(pod.status)
     total: Nanos = {}
     for container in pod.spec.containers or ():

@@ -2,6 +2,7 @@
 
 from extender.model.pod import NodeSelectorTerm, PodShape
 from extender.wire import core_v1
+from extender.wire.cards.requests import card_request
 from extender.wire.pod_relations import relations_of
 from extender.wire.pod_requests import effective_requests, host_ports
 
@@ -15,6 +16,7 @@ def shape_of(pod: core_v1.Pod) -> PodShape:
         tolerations=pod.spec.tolerations or (),
         host_ports=host_ports(pod),
         relations=relations_of(pod),
+        cards=card_request(pod),
         unmodelled=_unmodelled(pod.spec),
     )
 

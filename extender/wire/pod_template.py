@@ -26,8 +26,9 @@ def sample_of(namespace: str, template: Raw) -> Occupant | None:
     try:
         content = decode(template)
         spec = _filled_in(content["spec"])
-        labels = (content.get("metadata") or {}).get("labels")
-        meta = {"name": "", "uid": "", "namespace": namespace, "labels": labels}
+        own = content.get("metadata") or {}
+        texts = {key: own.get(key) for key in ("labels", "annotations")}
+        meta = {"name": "", "uid": "", "namespace": namespace, **texts}
         pod = convert({"metadata": meta, "spec": spec}, core_v1.Pod)
         return Occupant(shape_of(pod), Tags(namespace, pod.metadata.labels or {}))
     except (MsgspecError, BadQuantity, TypeError, AttributeError, KeyError, ValueError):

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from extender.model.device import CardPolicy
 from extender.state.cluster import Cluster
-from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, jobs, pod_groups
+from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, devices, jobs, pod_groups
 from tests.manifests.files import HOLD, Object, manifest, manifests, scheduler_config
 
 EXTENDER = "gang-extender"
@@ -60,6 +61,8 @@ def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_n
         ("", "persistentvolumeclaims", "", "watch"),
         ("", "persistentvolumes", "", "list"),
         ("", "persistentvolumes", "", "watch"),
+        ("scheduling.koordinator.sh", "devices", "", "list"),
+        ("scheduling.koordinator.sh", "devices", "", "watch"),
         ("policy", "poddisruptionbudgets", "", "list"),
         ("policy", "poddisruptionbudgets", "", "watch"),
         ("scheduling.sigs.k8s.io", "podgroups", "", "patch"),
@@ -116,3 +119,4 @@ def test_the_extender_may_read_every_kind_that_it_watches() -> None:
     sources = [pod_groups(cluster, api) for api in POD_GROUP_PATHS] + [jobs(cluster, kind) for kind in JOB_VERSIONS]
     watched = {tuple(source.path.split("/")[2::2]) for source in sources}
     assert watched == DECLARE_GANGS
+    assert devices(cluster, CardPolicy()).path.split("/")[2::2] == ["scheduling.koordinator.sh", "devices"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, convert
 
+from extender.model.device import CardPolicy
 from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
 from extender.model.pod import HOLD_GATE, NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
@@ -20,7 +21,7 @@ def pod(**parts: Any) -> Pod:
 
 
 def node(**parts: Any) -> Node:
-    return node_of(convert(node_json(**parts), core_v1.Node))
+    return node_of(convert(node_json(**parts), core_v1.Node), CardPolicy())
 
 
 def test_a_waiting_member_of_a_gang() -> None:
@@ -182,7 +183,7 @@ def test_a_node_offers_its_allocatable() -> None:
 
 def test_a_node_that_has_said_nothing_yet_offers_nothing() -> None:
     fresh = {"metadata": {"name": "n1", "uid": "u"}, "spec": {"taints": None}, "status": {}}
-    assert node_of(convert(fresh, core_v1.Node)) == Node("n1")
+    assert node_of(convert(fresh, core_v1.Node), CardPolicy()) == Node("n1")
 
 
 def test_a_node_with_a_bad_amount_is_refused() -> None:
