@@ -8,6 +8,7 @@ from typing import Any
 from extender.model.claim import BadGangClaim, GangClaim, Terms, gang_key
 from extender.model.device import (
     NVIDIA_GPU,
+    WHOLE_MILLI,
     BadCardRequest,
     Card,
     CardDialect,
@@ -64,6 +65,11 @@ def a_share(
     """Return a request for this much of `count` cards each; of the memory the same share, if not said otherwise."""
     need = CardNeed(count, core_milli, memory_bytes, 0 if memory_bytes else core_milli)
     return CardRequest(dialect, (need,), terms)
+
+
+def whole_gpus(count: int) -> CardRequest:
+    """Return what is read of a pod whose one container asks for so many whole GPUs."""
+    return CardRequest(CardDialect.WHOLE, (CardNeed(count, WHOLE_MILLI, memory_milli=WHOLE_MILLI),))
 
 
 def some_cards(

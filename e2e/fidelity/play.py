@@ -21,6 +21,7 @@ from e2e.fidelity.opinion import opinion_on
 from e2e.fidelity.recorder import PASSED, Recorder, recording
 from e2e.nodes import completed
 from extender.apiserver import JSON, ApiServer, connect
+from extender.model.device import CardPolicy
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Reflector, Source
@@ -83,8 +84,11 @@ async def _player(kubeconfig: Path, recorder: Recorder) -> AsyncIterator["_Playe
     api = await connect(str(kubeconfig))
     cluster = Cluster(["nobody"])
     metrics = Metrics("fidelity")
-    sources: list[Callable[[Cluster], Source[Any]]] = [nodes, pods, namespaces, volume_claims, volumes]
-    watches = [Reflector(source(cluster), api, metrics) for source in sources]
+    sources: list[Source[Any]] = [
+        nodes(cluster, CardPolicy()),
+        *(source(cluster) for source in (pods, namespaces, volume_claims, volumes)),
+    ]
+    watches = [Reflector(source, api, metrics) for source in sources]
     running = [asyncio.create_task(watch.run()) for watch in watches]
     try:
         yield _Player(api, cluster, recorder)

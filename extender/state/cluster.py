@@ -20,7 +20,6 @@ from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
 from extender.model.claim import GangClaim, GangKey, JobKey, followers_key, solo_claim
-from extender.model.disruption_budget import DisruptionBudget
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
@@ -28,6 +27,7 @@ from extender.model.pod import Occupant, Pod, PodUid, Seniority
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
 from extender.model.volume import PersistentVolume, VolumeClaim
+from extender.state.budgets import Budgets
 from extender.state.changes import Changes
 from extender.state.devices import Devices
 from extender.state.earmarks import Earmark, Earmarks
@@ -53,8 +53,7 @@ class Cluster:
         self.changes = Changes()
         self.gangs = GangIndex(scheduler_names)
         self.pods: dict[PodUid, Pod] = {}
-        self.budgets: dict[str, DisruptionBudget] = {}
-        """By their key. No gang is planned anew for them: they choose among victims, and never forbid one."""
+        self.budgets = Budgets()
         self._ledger = Ledger()
         self.reservations = Reservations(self._ledger, self.changes)
         self.earmarks = Earmarks()
@@ -163,18 +162,6 @@ class Cluster:
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace."""
         self._relabel({known: labels for known, labels in self._namespaces.items() if known != name})
-
-    def replace_budgets(self, budgets: Iterable[DisruptionBudget]) -> None:
-        """Take a full list of PodDisruptionBudgets."""
-        self.budgets = {budget.key: budget for budget in budgets}
-
-    def upsert_budget(self, budget: DisruptionBudget) -> None:
-        """Add or change a PodDisruptionBudget."""
-        self.budgets[budget.key] = budget
-
-    def remove_budget(self, key: str) -> None:
-        """Forget a PodDisruptionBudget."""
-        self.budgets.pop(key, None)
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
         """Take a full list of pods: those that are not in it are gone."""

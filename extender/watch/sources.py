@@ -120,9 +120,9 @@ def disruption_budgets(cluster: Cluster) -> Source[DisruptionBudget]:
         resource="poddisruptionbudgets.policy",
         path="/apis/policy/v1/poddisruptionbudgets",
         kind=DISRUPTION_BUDGETS,
-        replace=cluster.replace_budgets,
-        upsert=cluster.upsert_budget,
-        remove=lambda gone: cluster.remove_budget(budget_key(gone.namespace, gone.name)),
+        replace=cluster.budgets.replace,
+        upsert=cluster.budgets.upsert,
+        remove=lambda gone: cluster.budgets.remove(budget_key(gone.namespace, gone.name)),
     )
 
 

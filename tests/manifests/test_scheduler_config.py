@@ -10,6 +10,7 @@ from extender.effects.binding import LAST_LOOK_S
 from extender.verbs.bind import POSTING_S
 from extender.verbs.server import PREFIX
 from extender.wire import core_v1
+from extender.wire.cards.qualifiers import QUALIFIERS
 from extender.wire.pod_requests import effective_requests
 from tests.builders import pod_json
 from tests.manifests.files import Object, scheduler_config, seconds
@@ -20,8 +21,17 @@ VERBS = ("filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb")
 
 def entries(file: str) -> tuple[Object, Object]:
     """Return the entry of the scheduling loop and the one of binding."""
-    loop, binding = scheduler_config(file)["extenders"]
+    loop, binding, _ = scheduler_config(file)["extenders"]
     return loop, binding
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_only_qualifies_a_request_for_gpus_is_ignored_by_kube_scheduler_as_by_us(file: str) -> None:
+    names = scheduler_config(file)["extenders"][2]
+    assert not [key for key in VERBS if key in names]
+    assert {each["name"]: each["ignoredByScheduler"] for each in names["managedResources"]} == dict.fromkeys(
+        QUALIFIERS, True
+    )
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -150,13 +150,13 @@ def test_labels_of_a_running_pod_that_change_are_seen_by_selectors() -> None:
 def test_budgets_come_change_and_go() -> None:
     rig = Rig()
     kept, gone = DisruptionBudget("team", "kept"), DisruptionBudget("team", "gone")
-    rig.cluster.replace_budgets([kept, gone])
-    rig.cluster.remove_budget(gone.key)
+    rig.cluster.budgets.replace([kept, gone])
+    rig.cluster.budgets.remove(gone.key)
     changed = structs.replace(kept, disruptions_allowed=1)
-    rig.cluster.upsert_budget(changed)
-    assert rig.cluster.budgets == {"team/kept": changed}
-    rig.cluster.replace_budgets([])
-    assert rig.cluster.budgets == {}
+    rig.cluster.budgets.upsert(changed)
+    assert list(rig.cluster.budgets.values()) == [changed]
+    rig.cluster.budgets.replace([])
+    assert not rig.cluster.budgets.values()
 
 
 class AnyOrder(RuleBasedStateMachine):

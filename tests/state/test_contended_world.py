@@ -65,7 +65,7 @@ class Contended(World):
 
     def begin(self, now_s: float) -> None:
         super().begin(now_s)
-        self.rig.cluster.upsert_budget(BUDGET)
+        self.rig.cluster.budgets.upsert(BUDGET)
 
     # --- what kube-scheduler sees
     def free(self, node: str) -> int:

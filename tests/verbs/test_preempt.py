@@ -191,7 +191,7 @@ def test_when_a_planned_node_is_cordoned_and_nothing_else_fits_nobody_further_di
 def test_a_budget_is_kept_where_others_can_die() -> None:
     rig = Rig(a_node("n1"), a_node("n2"))
     selector = (Requirement("app", "In", ("db",)),)
-    rig.cluster.upsert_budget(DisruptionBudget("default", "db", selector, disruptions_allowed=0))
+    rig.cluster.budgets.upsert(DisruptionBudget("default", "db", selector, disruptions_allowed=0))
     rig.create(a_pod("protected", node="n1", gpu=2, labels={"app": "db"}), a_pod("other", node="n2", gpu=2, priority=5))
     members = a_gang(2)
     rig.create(*members)

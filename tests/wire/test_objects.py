@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, convert
 
-from extender.model.device import CardPolicy
+from extender.model.device import Card, CardInventory, CardManager, CardPolicy
 from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
 from extender.model.pod import HOLD_GATE, NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
@@ -13,7 +13,7 @@ from extender.wire import core_v1
 from extender.wire.kube import NAMESPACES
 from extender.wire.objects import node_of, pod_of
 from extender.wire.quantity import BadQuantity
-from tests.builders import a_pod, gang_annotations, node_json, pod_json
+from tests.builders import a_pod, a_shape, gang_annotations, node_json, pod_json, whole_gpus
 
 
 def pod(**parts: Any) -> Pod:
@@ -29,7 +29,7 @@ def test_a_waiting_member_of_a_gang() -> None:
 
     labels = {"training.kubeflow.org/replica-type": "worker"}
     assert pod(name="w0", metadata={"annotations": annotations}) == a_pod(
-        "w0", gang="g", created_at=1767323045.0, labels=labels
+        "w0", gang="g", created_at=1767323045.0, labels=labels, shape=a_shape(cards=whole_gpus(1))
     )
 
 
@@ -178,6 +178,7 @@ def test_a_node_offers_its_allocatable() -> None:
         labels={"kubernetes.io/hostname": "n1"},
         taints=(Taint("gpu", "yes", "NoExecute"),),
         unschedulable=True,
+        inventory=CardInventory(CardManager.OWN, (Card(0), Card(1)), frozenset({"nvidia.com/gpu"})),
     )
 
 

@@ -1,6 +1,10 @@
-"""Which cards has a node, and who manages them?"""
+"""Which cards has a node, and who manages them?
+
+Nodes are alike, and each sends itself again and again, so equal inventories are kept once (flyweight).
+"""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from extender.model.device import CardInventory, CardPolicy
@@ -25,5 +29,10 @@ def inventory_of(node: core_v1.Node, policy: CardPolicy) -> CardInventory | None
     for source in _SOURCES:
         inventory = source(node, policy)
         if inventory is not None:
-            return inventory
+            return _one_of_equal(inventory)
     return None
+
+
+@lru_cache(maxsize=8192)  # more than large clusters have nodes with GPUs; 8 cards are about 1 KB
+def _one_of_equal(inventory: CardInventory) -> CardInventory:
+    return inventory

@@ -4,6 +4,7 @@ Most pods ask for none, which is found out by their keys alone.
 """
 
 from collections.abc import Callable, Set
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -16,43 +17,45 @@ from extender.wire.cards.asked import containers_of, names_asked
 
 
 class _Dialect(Struct, frozen=True):
-    """Where a dialect stands on a pod, and how it is read; `includes` are the keys of another that it has, too."""
+    """By which keys a dialect is known, and how it is read; `includes` are the keys of another that it has, too."""
 
     read: Callable[[core_v1.Pod], CardRequest | None]
-    resources: Set[str] = frozenset()
-    annotations: Set[str] = frozenset()
-    labels: Set[str] = frozenset()
+    keys: Set[str]
     includes: Set[str] = frozenset()
 
 
-_DIALECTS: Final = (
-    _Dialect(hami.hami_cards, resources=hami.KEYS, includes=whole.KEYS),
-    _Dialect(koordinator.koordinator_cards, resources=koordinator.KEYS, includes=whole.KEYS),
-    _Dialect(whole.whole_cards, resources=whole.KEYS),
-    _Dialect(volcano_vgpu.volcano_vgpu_cards, resources=volcano_vgpu.KEYS),
-    _Dialect(volcano_gpu.volcano_gpu_cards, resources=volcano_gpu.KEYS),
-    _Dialect(gpushare.gpushare_cards, resources=gpushare.KEYS),
-    _Dialect(kubeshare.kubeshare_1_cards, annotations=kubeshare.KEYS_1),
-    _Dialect(kubeshare.kubeshare_2_cards, labels=kubeshare.KEYS_2),
-    _Dialect(kai.kai_cards, annotations=kai.KEYS),
+_OF_RESOURCES: Final = (
+    _Dialect(hami.hami_cards, hami.KEYS, includes=whole.KEYS),
+    _Dialect(koordinator.koordinator_cards, koordinator.KEYS, includes=whole.KEYS),
+    _Dialect(whole.whole_cards, whole.KEYS),
+    _Dialect(volcano_vgpu.volcano_vgpu_cards, volcano_vgpu.KEYS),
+    _Dialect(volcano_gpu.volcano_gpu_cards, volcano_gpu.KEYS),
+    _Dialect(gpushare.gpushare_cards, gpushare.KEYS),
 )
-_RESOURCES: Final = frozenset().union(*(dialect.resources for dialect in _DIALECTS))
-_ANNOTATIONS: Final = frozenset().union(*(dialect.annotations for dialect in _DIALECTS))
-_LABELS: Final = frozenset().union(*(dialect.labels for dialect in _DIALECTS))
+_OF_ANNOTATIONS: Final = (
+    _Dialect(kubeshare.kubeshare_1_cards, kubeshare.KEYS_1),
+    _Dialect(kai.kai_cards, kai.KEYS),
+)
+_OF_LABELS: Final = (_Dialect(kubeshare.kubeshare_2_cards, kubeshare.KEYS_2),)
+
+_RESOURCES: Final = frozenset().union(*(dialect.keys for dialect in _OF_RESOURCES))
+_ANNOTATIONS: Final = frozenset().union(*(dialect.keys for dialect in _OF_ANNOTATIONS))
+_LABELS: Final = frozenset().union(*(dialect.keys for dialect in _OF_LABELS))
 
 
 def card_request(pod: core_v1.Pod) -> CardRequest | BadCardRequest | None:
     """Return what the pod asks of GPUs, None where it asks for none; raises BadQuantity."""
     if not _mentions_cards(pod):
         return None
-    found = _dialects_of(pod)
-    if len(found) > 1:
-        (_, first), (_, second), *_ = found
-        return BadCardRequest(f"{first} and {second} are both there: a pod must ask for GPUs in one way only")
+    annotations, labels = (pod.metadata.annotations or {}).keys(), (pod.metadata.labels or {}).keys()
+    keys = names_asked(pod, _RESOURCES) | (annotations & _ANNOTATIONS) | (labels & _LABELS)
+    dialect = _dialect_of(frozenset(keys))
+    if not isinstance(dialect, _Dialect):
+        return dialect
     try:
-        return found[0][0].read(pod) if found else None
-    except BadCards as problem:
-        return BadCardRequest(str(problem))
+        return dialect.read(pod)
+    except BadCards as bad:
+        return BadCardRequest(str(bad))
 
 
 def _mentions_cards(pod: core_v1.Pod) -> bool:
@@ -68,13 +71,15 @@ def _mentions_cards(pod: core_v1.Pod) -> bool:
     return False
 
 
-def _dialects_of(pod: core_v1.Pod) -> list[tuple[_Dialect, str]]:
-    """Return the dialects that the pod uses, and a key of each."""
-    asked = names_asked(pod, _RESOURCES)
-    annotations, labels = (pod.metadata.annotations or {}).keys(), (pod.metadata.labels or {}).keys()
+@lru_cache(maxsize=1024)  # as many as there are ways to ask; the bound is against hostile variety
+def _dialect_of(keys: frozenset[str]) -> _Dialect | BadCardRequest | None:
+    """Return the dialect that has these keys."""
     found: list[tuple[_Dialect, str]] = []
-    for dialect in _DIALECTS:
-        used = (asked & dialect.resources) | (annotations & dialect.annotations) | (labels & dialect.labels)
+    for dialect in (*_OF_RESOURCES, *_OF_ANNOTATIONS, *_OF_LABELS):
+        used = keys & dialect.keys
         if used and not any(used <= other.includes for other, _ in found):
             found.append((dialect, min(used)))
-    return found
+    if len(found) > 1:
+        (_, first), (_, second), *_ = found
+        return BadCardRequest(f"{first} and {second} are both there: a pod must ask for GPUs in one way only")
+    return found[0][0] if found else None
