@@ -6,6 +6,7 @@ import pytest
 
 from extender.cli.gang_extender import main
 from extender.config import ConfigError, load_config
+from extender.model.device import CardPolicy
 
 pytestmark = pytest.mark.usefixtures("logs_as_before")
 
@@ -24,6 +25,16 @@ def test_the_shortest_file_has_every_default(tmp_path: Path) -> None:
     assert config.scheduler_names == ["gang-scheduler"]
 
 
+def test_nodes_are_read_by_what_is_said_of_gpus(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, HEAD)).gpus.policy_of_cards == CardPolicy(
+        frozenset({"nvidia.com/gpu", "amd.com/gpu"})
+    )
+    said = "gpus: {wholeResources: [nvidia.com/gpu], memoryOfModels: {Tesla-T4: 15Gi}, policy: spread}\n"
+    assert load_config(write(tmp_path, HEAD + said)).gpus.policy_of_cards == CardPolicy(
+        frozenset({"nvidia.com/gpu"}), {"Tesla-T4": 15 * 2**30}, spread=True
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -33,6 +44,8 @@ def test_the_shortest_file_has_every_default(tmp_path: Path) -> None:
         (f"{HEAD}server: {{max_body_mib: 3}}\n", "server.max_body_mib"),
         (f"{HEAD}schedulerNames: []\n", "schedulerNames"),
         (f"{HEAD}log: {{level: loud}}\n", "log.level"),
+        (f"{HEAD}gpus: {{policy: scatter}}\n", "gpus.policy"),
+        (f"{HEAD}gpus: {{memoryOfModels: {{T4: lots}}}}\n", "gpus.memoryOfModels.T4"),
         ("kind: GangExtenderConfiguration\n", "apiVersion"),
         ("apiVersion: v2\nkind: Pod\n", "kind"),
         ("- a list\n", "the whole file"),
