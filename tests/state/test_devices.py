@@ -6,7 +6,7 @@ from extender.model.device import Card, CardInventory, CardManager, CardPolicy, 
 from extender.model.node import Node
 from extender.wire import core_v1
 from extender.wire.objects import node_of
-from tests.builders import a_node, a_pod, a_shape, a_share, node_json, some_cards
+from tests.builders import a_node, a_pod, a_shape, a_share, node_json, some_cards, whole_gpus
 from tests.rig import Rig
 
 REPORTED = some_cards(2, manager=CardManager.KOORDINATOR)
@@ -118,3 +118,12 @@ def test_a_card_that_gets_unhealthy_is_not_given_away_and_one_that_recovers_is()
     assert rig.node_for(share) is None
     add(rig, a_node("n1", inventory=well))
     assert rig.node_for(share) == "n1"
+
+
+def test_a_node_whose_cards_cannot_be_read_takes_whole_gpus_but_no_share_and_says_why() -> None:
+    rig = Rig()
+    annotations = {"kubeshare/gpu_info": "GPU-a:lots"}
+    add(rig, node_of(convert(node_json(metadata={"annotations": annotations}), core_v1.Node), CardPolicy()))
+    share = a_pod("p", shape=a_shape(gpu=0, cards=a_share(500)))
+    assert "node(s) have GPUs that cannot be used: annotation kubeshare/gpu_info cannot be read" in rig.text_for(share)
+    assert rig.node_for(a_pod("whole", shape=a_shape(gpu=2, cards=whole_gpus(2)))) == "n1"

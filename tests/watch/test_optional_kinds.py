@@ -7,18 +7,20 @@ import pytest
 
 from extender.apiserver import ApiServer
 from extender.model.claim import GangKey
+from extender.model.device import CardPolicy
 from extender.model.pod_group import PodGroup
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.watch.reflector import Pace, Reflector
-from extender.watch.sources import jobs, pod_groups
+from extender.watch.sources import devices, jobs, pod_groups
 from tests.apiserver_stub import ApiServerStub, Json, answer
-from tests.builders import a_pod
+from tests.builders import a_node, a_pod
 from tests.eventually import eventually
 
 PACE = Pace(first_pause_s=0.005, longest_pause_s=0.01, silence_s=0.5, absent_s=0.05)
 KOORDINATOR = "/apis/scheduling.sigs.k8s.io/v1alpha1"
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
+DEVICES = "/apis/scheduling.koordinator.sh/v1alpha1/devices"
 MNIST = f"{KOORDINATOR}/namespaces/default/podgroups/mnist"
 
 
@@ -119,3 +121,20 @@ async def test_an_answer_that_is_no_404_is_waited_out(
     task.cancel()
     await asyncio.wait([task])
     assert not reflector.synced, "a right that is missing must not look like a kind that is"
+
+
+async def test_koordinators_devices_are_watched_where_there_are_any(
+    stub: ApiServerStub, api: ApiServer, metrics: Metrics, state: Cluster
+) -> None:
+    state.upsert_node(a_node("n1"))
+    reflector = Reflector(devices(state, CardPolicy()), api, metrics, PACE)
+    task: asyncio.Task[None] = asyncio.create_task(reflector.run())
+    await eventually(lambda: reflector.synced)
+    stub.installed.add(DEVICES)
+    gpu = {"type": "gpu", "id": "GPU-0", "minor": 0, "health": True}
+    await stub.put(f"{DEVICES}/n1", {"metadata": {"name": "n1", "uid": "u"}, "spec": {"devices": [gpu]}})
+    await eventually(lambda: state.snapshot().rooms["n1"].node.inventory is not None)
+    await stub.uninstall(DEVICES)
+    await eventually(lambda: state.snapshot().rooms["n1"].node.inventory is None)
+    task.cancel()
+    await asyncio.wait([task])

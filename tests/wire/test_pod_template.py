@@ -6,6 +6,7 @@ import orjson
 import pytest
 from msgspec import Raw
 
+from extender.model.device import CardRequest
 from extender.model.resources import CPU, PODS
 from extender.wire.kube import PODS as POD_KIND
 from extender.wire.pod_template import sample_of
@@ -36,6 +37,15 @@ def test_it_is_equal_to_what_the_pod_will_be() -> None:
     sample = sample_of("default", template({"resources": resources}, nodeSelector=selector))
     assert sample is not None
     assert sample.shape == pod.shape
+
+
+def test_what_the_template_asks_of_gpus_is_known_before_the_pod_is() -> None:
+    annotations = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1"}
+    content = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "main"}]}}
+    sample = sample_of("ns", Raw(orjson.dumps(content)))
+    assert sample is not None
+    assert isinstance(sample.shape.cards, CardRequest)
+    assert sample.shape.cards.needs[0].core_milli == 500
 
 
 @pytest.mark.parametrize(
