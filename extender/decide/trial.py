@@ -62,14 +62,15 @@ class Trial:
     def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
         """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`.
 
-        Cards are chosen for each that asks for some and has none.
+        Cards are chosen for each that asks for some and has none, where they are ours to choose.
         """
-        if pod.shape.cards is None or pod.cards:
-            self._replace(self.room(node_name).having(pod, count), pod, count)
-            return
-        for _ in range(count):
+        for done in range(count):
             room = self.room(node_name)
-            chosen = structs.replace(pod, cards=choose_cards(pod.shape.cards, room))
+            cards = choose_cards(pod.shape.cards, room) if pod.shape.cards is not None and not pod.cards else ()
+            if not cards:
+                self._replace(room.having(pod, count - done), pod, count - done)
+                return
+            chosen = structs.replace(pod, cards=cards)
             self._replace(room.having(chosen), chosen, 1)
 
     def seat(self, placement: Placement) -> Placement:
