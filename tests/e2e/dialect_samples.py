@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from e2e.cluster import Object
+from extender.wire.cards.kubeshare import KEYS_2
 
 FOLDER = Path(__file__).parent.parent / "wire" / "dialects"
 
@@ -60,9 +61,10 @@ def _moved(sample: Object) -> Object:
 
 
 def _numbered(sample: Object, index: int) -> Object:
-    """Return a pod like this one, of this index, that asks for a GPU where the sample asks for none."""
+    """Return a pod like this one, of this index, that asks for a whole GPU where the sample asks for none or a share."""
     pod = copy.deepcopy(sample)
     metadata = pod["metadata"]
+    metadata["labels"] = {key: text for key, text in metadata.get("labels", {}).items() if key not in KEYS_2}
     metadata["name"] = f"{metadata['name']}-{index}"
     for label in metadata.get("labels", {}):
         if label.rpartition("/")[2] in _INDEX_LABELS:

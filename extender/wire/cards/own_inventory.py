@@ -5,7 +5,7 @@ without either there is the number that the kubelet offers. Where a card is offe
 slicing, MPS, MIG), the plugin shares it already, and no share is ours to give.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from extender.model.device import NVIDIA_GPU, Card, CardInventory, CardManager, CardPolicy
@@ -45,9 +45,17 @@ def own_inventory(node: core_v1.Node, policy: CardPolicy) -> CardInventory | Non
             return None
         check_health(node, NVIDIA_GPU)
         cards = _unnamed(node, labels, policy) if registered is None else _named(registered, labels)
+        _check_offered(node, cards)
     except BadRegister as problem:
         return unusable(CardManager.OWN, node, policy, problem)
     return CardInventory(CardManager.OWN, cards, resources, policy.spread) if cards else None
+
+
+def _check_offered(node: core_v1.Node, cards: Sequence[Card]) -> None:
+    """Raise BadRegister where a plugin offers fewer cards than there are; without a plugin none are offered at all."""
+    offered = amount(node.status.capacity, NVIDIA_GPU)
+    if offered is not None and offered < len(cards):
+        raise BadRegister(f"fewer {NVIDIA_GPU} are offered than there are GPUs, and nothing says which is left out")
 
 
 def _is_in_parts(node: core_v1.Node, labels: Mapping[str, str], parts: frozenset[str]) -> bool:
