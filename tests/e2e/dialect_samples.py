@@ -61,7 +61,7 @@ def _moved(sample: Object) -> Object:
 
 
 def _numbered(sample: Object, index: int) -> Object:
-    """Return a pod like this one, of this index, that asks for a whole GPU where the sample asks for none or a share."""
+    """Return a pod like this one, of this index; it asks for a whole GPU where the sample asks for none, or a share."""
     pod = copy.deepcopy(sample)
     metadata = pod["metadata"]
     metadata["labels"] = {key: text for key, text in metadata.get("labels", {}).items() if key not in KEYS_2}
