@@ -10,7 +10,7 @@ from extender.model.claim import GangClaim, GangKey, MatchPolicy, Terms
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.state.reservations import Stage
-from extender.verbs.bind import Bind, PostsBindings
+from extender.verbs.bind import PostsBindings
 from extender.wire.extender_v1 import BindingArgs
 from tests.builders import a_node, a_pod
 from tests.rig import BINDING_S, GATHERING_S, Rig
@@ -42,7 +42,7 @@ class BindRig(Rig):
         self.post_with(self.binder)
 
     def post_with(self, binder: PostsBindings) -> None:
-        self.verb = Bind(self.cluster, self.barrier, binder)
+        self.verb = self.bind_with(binder)
 
     def call(self, pod: Pod, node: str, is_connected: Callable[[], bool] = lambda: True) -> asyncio.Task[str]:
         args = BindingArgs(pod.namespace, pod.name, pod.uid, node)
