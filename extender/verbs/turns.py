@@ -68,7 +68,9 @@ class Turns:
         if queue is None:
             return None
         waiter = _Waiter(pod, until_s, is_connected, get_running_loop().create_future())
-        self._waiting.setdefault(queue, []).append(waiter)
+        waiters = self._waiting.setdefault(queue, [])
+        waiters.append(waiter)
+        waiters.sort(key=lambda each: each.until_s)  # who waited for his gang meanwhile keeps his place
         self._reconsider(queue, now_s)
         self._cluster.changes.wake()  # its time may be the next to be over
         return await waiter.verdict
