@@ -127,11 +127,6 @@ def alike_cards(room: NodeRoom) -> tuple[object, ...]:
     return inventory.manager, inventory.spread, room.unknown_cards, *zip(cards, uses, strict=True)
 
 
-def chooses_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> bool:
-    """Whether the cards of such a pod are ours to choose on the node."""
-    return _inventory_for(request, room) is not None
-
-
 def opened_cards(before: NodeRoom, after: NodeRoom) -> int:
     """Return how many cards that nobody used are in use after some pods were placed."""
     return len(after.taken_cards) - len(before.taken_cards)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from extender.decide.devices import choose_cards, chooses_cards, holds_cards
+from extender.decide.devices import choose_cards, still_holds
 from extender.decide.explain import (
     explain_bad_claim,
     explain_locked_node,
@@ -160,13 +160,12 @@ class Bind:
 
     def _card_problem(self, pod: Pod, node: str) -> str:
         """Say what is wrong by now with the cards that are held for the pod."""
-        room, request = self._cluster.snapshot().rooms.get(node), pod.shape.cards
-        if room is None or request is None or pod.node_name:
+        room = self._cluster.snapshot().rooms.get(node)
+        if room is None or pod.node_name:
             return ""
         slot = self._cluster.reservations.slot_of(pod.uid)
         cards = slot.cards if slot is not None and slot.node == node else ()
-        is_fine = chooses_cards(request, room) == bool(cards) and holds_cards(cards, room)
-        return "" if is_fine else explain_lost_cards(pod, node)
+        return "" if still_holds(pod.shape, cards, room) else explain_lost_cards(pod, node)
 
     def _annotations(self, pod: Pod, node: str) -> Mapping[str, str]:
         slot, room = self._cluster.reservations.slot_of(pod.uid), self._cluster.snapshot().rooms.get(node)
