@@ -210,12 +210,12 @@ async def test_a_caller_that_is_gone_does_not_keep_its_place() -> None:
     first, second, third = a_sharer("a"), a_sharer("b"), a_sharer("c")
     nodes = rig.let_through(first, second, third)
     connected = [True]
-    calls = [
-        rig.call(first, nodes[0]),
-        rig.call(second, nodes[1], lambda: connected[0]),
-        rig.call(third, nodes[2]),
-    ]
-    await rig.settle()
+    calls = []
+    for pod, node, is_connected in zip(
+        (first, second, third), nodes, (lambda: True, lambda: connected[0], lambda: True), strict=True
+    ):
+        calls.append(rig.call(pod, node, is_connected))
+        await rig.settle()
     connected[0] = False
     show_bound(rig, first)
     take_up(rig, first)

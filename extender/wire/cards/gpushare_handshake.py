@@ -11,6 +11,7 @@ from typing import Final
 
 from extender.model.device import CardRequest, CardShare
 from extender.wire import core_v1
+from extender.wire.cards.gpushare import UNIT_BYTES
 from extender.wire.cards.handshake import CardChoice
 
 CARD: Final = "ALIYUN_COM_GPU_MEM_IDX"
@@ -18,9 +19,6 @@ OF_POD: Final = "ALIYUN_COM_GPU_MEM_POD"
 OF_CARD: Final = "ALIYUN_COM_GPU_MEM_DEV"
 ASSIGNED: Final = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ASSUME_TIME: Final = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
-
-UNIT_BYTES: Final = 2**30
-"""The plugin's default unit; what another one is called does not matter as long as nodes and pods speak of the same."""
 
 NODE_LOCK: Final = ""
 

@@ -14,6 +14,7 @@ from extender.wire.cards import (
     hami_handshake,
     koordinator_handshake,
     own_handshake,
+    volcano_gpu_handshake,
     volcano_vgpu_handshake,
 )
 from extender.wire.cards.handshake import Handshake
@@ -23,6 +24,7 @@ HANDSHAKES: Final[Mapping[CardManager, Handshake]] = {
     CardManager.HAMI: hami_handshake,
     CardManager.GPUSHARE: gpushare_handshake,
     CardManager.VOLCANO_VGPU: volcano_vgpu_handshake,
+    CardManager.VOLCANO_GPU: volcano_gpu_handshake,
     CardManager.KOORDINATOR: koordinator_handshake,
 }
 

@@ -6,56 +6,32 @@ they name a card: the identifiers that KubeShare 1 makes up do not, but there it
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta, MsgspecError, Struct
-from msgspec.json import Decoder, encode
-
-from extender.model.device import WHOLE_MILLI, CardDialect, CardRequest, CardShare
+from extender.model.device import CardDialect, CardRequest, CardShare
 from extender.wire import core_v1
+from extender.wire.cards.amounts import BadCards
+from extender.wire.cards.exact_record import DEVICES, record_of, recorded
 from extender.wire.cards.handshake import CardChoice
+from extender.wire.cards.kubeshare import GPUID, kubeshare_2_cards
 
-VISIBLE_DEVICES: Final = "gang-extender.io/visible-devices"
-"""The value of NVIDIA_VISIBLE_DEVICES."""
-DEVICES: Final = "gang-extender.io/devices"
-"""What was given, exactly."""
-KUBESHARE_1_CARD: Final = "kubeshare/GPUID"
-KUBESHARE_2_CARDS: Final = "sharedgpu/gpu_uuid"
+VISIBLE_KUBESHARE_2_CARDS: Final = "sharedgpu/gpu_uuid"
 KUBESHARE_2_REQUEST: Final = "sharedgpu/gpu_request"
 KUBESHARE_2_MEMORY: Final = "sharedgpu/gpu_mem"
 
+VISIBLE_DEVICES: Final = "gang-extender.io/visible-devices"
+"""The value of NVIDIA_VISIBLE_DEVICES."""
+KUBESHARE_2_CARDS: Final = "sharedgpu/gpu_uuid"
+
 NODE_LOCK: Final = ""
 
-_KUBESHARE_KEYS = {CardDialect.KUBESHARE_1: KUBESHARE_1_CARD, CardDialect.KUBESHARE_2: KUBESHARE_2_CARDS}
+_KUBESHARE_KEYS = {CardDialect.KUBESHARE_1: GPUID, CardDialect.KUBESHARE_2: KUBESHARE_2_CARDS}
 _UUID = "GPU-"
-_Amount = Annotated[int, Meta(ge=0, le=2**62)]
-
-
-class _Card(Struct):
-    index: _Amount
-    uuid: str
-    milli: _Amount
-    bytes: _Amount
-    container: _Amount
-
-
-class _Given(Struct):
-    node: str
-    cards: list[_Card]
-
-
-_GIVEN = Decoder(_Given)
 
 
 def given(pod: core_v1.Pod) -> tuple[CardShare, ...]:
-    """Return the cards that we chose for the pod on this node, or else those that KubeShare 2 did."""
-    try:
-        record = _GIVEN.decode((pod.metadata.annotations or {}).get(DEVICES, ""))
-    except (MsgspecError, UnicodeError):
-        return _given_by_kubeshare(pod)
-    if record.node != pod.spec.node_name:
-        return ()
-    return tuple(CardShare(each.index, each.uuid, each.milli, each.bytes, each.container) for each in record.cards)
+    """Return the cards that we chose for the pod, or else those that KubeShare 2 did."""
+    return recorded(pod) if DEVICES in (pod.metadata.annotations or {}) else _given_by_kubeshare(pod)
 
 
 def awaits_plugin(_pod: core_v1.Pod) -> bool:
@@ -66,10 +42,7 @@ def awaits_plugin(_pod: core_v1.Pod) -> bool:
 def annotations(choice: CardChoice) -> Mapping[str, str]:
     """Return the cards for the container's environment, for ourselves, and in KubeShare's own words."""
     visible = _visible(choice)
-    cards = [
-        _Card(share.index, share.uuid, share.core_milli, share.memory_bytes, share.container) for share in choice.shares
-    ]
-    written = {VISIBLE_DEVICES: visible, DEVICES: encode(_Given(choice.node, cards)).decode()}
+    written = {VISIBLE_DEVICES: visible, **record_of(choice)}
     key = _KUBESHARE_KEYS.get(choice.request.dialect)
     return written if key is None else {**written, key: visible}
 
@@ -86,15 +59,13 @@ def _visible(choice: CardChoice) -> str:
 
 
 def _given_by_kubeshare(pod: core_v1.Pod) -> tuple[CardShare, ...]:
-    """Return the cards that KubeShare 2 wrote on the pod; several are whole ones."""
-    said = {**(pod.metadata.labels or {}), **(pod.metadata.annotations or {})}
-    uuids = [uuid for uuid in said.get(KUBESHARE_2_CARDS, "").split(",") if uuid.startswith(_UUID)]
-    memory, request = said.get(KUBESHARE_2_MEMORY, "0"), said.get(KUBESHARE_2_REQUEST, "")
+    """Return the cards that KubeShare 2 wrote on the pod, of each as much as it asks for."""
+    uuids = (pod.metadata.annotations or {}).get(KUBESHARE_2_CARDS, "").split(",")
     try:
-        milli = round(float(request[:32]) * WHOLE_MILLI) if len(uuids) == 1 else WHOLE_MILLI
-        memory_bytes = int(memory[:20])
-    except (ValueError, OverflowError):
+        request = kubeshare_2_cards(pod)
+    except BadCards:
         return ()
-    if milli < 0 or memory_bytes < 0:
+    if request is None:
         return ()
-    return tuple(CardShare(-1, uuid, min(milli, WHOLE_MILLI), memory_bytes) for uuid in uuids)
+    (need,) = request.needs
+    return tuple(CardShare(-1, uuid, need.core_milli, need.memory_bytes) for uuid in uuids if uuid.startswith(_UUID))

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from extender.model.device import CardShare
+from extender.wire.cards.amounts import MIB
 
-MIB = 2**20
 CONTAINER_END = ";"
 _MILLI_OF_PERCENT = 10
 _ENTRY = re.compile(r"([^,:;\[]{1,128})(?:\[[^,:;]{0,128}\])?,[^,:;]{0,128},([0-9]{1,9}),([0-9]{1,3})")

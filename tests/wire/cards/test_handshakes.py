@@ -16,13 +16,13 @@ from extender.wire.cards.handshakes import HANDSHAKES, awaits_plugin, given_card
 from tests.builders import GIB, a_node, a_shape
 from tests.wire.cards.given_pods import NOW_S, a_choice, bound_pod, inventory
 
-ONE_CARD = frozenset({CardDialect.GPUSHARE})
+ONE_CARD = frozenset({CardDialect.GPUSHARE, CardDialect.VOLCANO_GPU})
 """Who asks in these terms gets a part of one card's memory, in whole GiB, and nothing else."""
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[CardManager, CardRequest]:
-    manager = draw(st.sampled_from([each for each in CHOICES if each in HANDSHAKES]))
+    manager = draw(st.sampled_from(list(HANDSHAKES)))
     dialect = draw(st.sampled_from(sorted(CHOICES[manager])))
     if dialect in ONE_CARD:
         return manager, CardRequest(dialect, (CardNeed(memory_bytes=draw(st.integers(1, 16)) * GIB),))
@@ -73,6 +73,10 @@ def test_whatever_is_written_on_a_pod_can_be_read(manager: CardManager, text: st
     pod = bound_pod(dict.fromkeys(keys, text))
     given_cards(pod, request)
     awaits_plugin(pod, request)
+
+
+def test_every_manager_whose_cards_are_ours_to_choose_is_told_of_the_choice() -> None:
+    assert HANDSHAKES.keys() == CHOICES.keys() == set(CardManager)
 
 
 HAMI_POD = {

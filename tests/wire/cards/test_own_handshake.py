@@ -74,19 +74,21 @@ def test_what_is_malformed_gives_nothing(text: str) -> None:
 
 
 def test_a_pod_that_kubeshare_2_bound_itself() -> None:
-    labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_mem": "1073741824"}
+    labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_mem": "1073741824"}
     pod = bound_pod({"sharedgpu/gpu_uuid": "GPU-cccc"}, labels=labels)
     assert given(pod) == (CardShare(-1, "GPU-cccc", 500, GIB),)
 
 
 def test_several_cards_of_kubeshare_2_are_whole_ones() -> None:
-    pod = bound_pod({"sharedgpu/gpu_uuid": "GPU-aaaa,GPU-bbbb"}, labels={"sharedgpu/gpu_request": "2"})
+    pod = bound_pod(
+        {"sharedgpu/gpu_uuid": "GPU-aaaa,GPU-bbbb"}, labels={"sharedgpu/gpu_request": "2", "sharedgpu/gpu_limit": "2"}
+    )
     assert given(pod) == (CardShare(-1, "GPU-aaaa", 1000), CardShare(-1, "GPU-bbbb", 1000))
 
 
-@pytest.mark.parametrize("request_text", ["", "half", "nan", "-1", "1e999"])
+@pytest.mark.parametrize("request_text", ["half", "nan", "-1", "1e999"])
 def test_a_share_of_kubeshare_2_that_makes_no_sense_gives_nothing(request_text: str) -> None:
-    labels = {"sharedgpu/gpu_request": request_text}
+    labels = {"sharedgpu/gpu_request": request_text, "sharedgpu/gpu_limit": "1.0"}
     assert given(bound_pod({"sharedgpu/gpu_uuid": "GPU-aaaa"}, labels=labels)) == ()
 
 
