@@ -186,8 +186,8 @@ class CardRequest(Struct, frozen=True, gc=False):
     needs: tuple[CardNeed, ...]
     terms: CardTerms = CardTerms()
     containers: int = 1
-    init_containers: int = 0
     limit_milli: int = 0
+    init_containers: int = 0
 
 
 class BadCardRequest(Struct, frozen=True, gc=False):

@@ -22,5 +22,10 @@ _NAMES: Final = VirtualGpuNames(VGPU_NUMBER, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE
 def volcano_vgpu_cards(pod: core_v1.Pod) -> CardRequest:
     """Return the request; raises BadCards."""
     terms = volcano_terms(pod.metadata.annotations)
-    needs, init_containers = virtual_gpu_needs(pod, _NAMES), len(pod.spec.init_containers or ())
-    return CardRequest(CardDialect.VOLCANO_VGPU, needs, terms, len(containers_of(pod)), init_containers)
+    return CardRequest(
+        CardDialect.VOLCANO_VGPU,
+        virtual_gpu_needs(pod, _NAMES),
+        terms,
+        len(containers_of(pod)),
+        init_containers=len(pod.spec.init_containers or ()),
+    )
