@@ -23,6 +23,7 @@ from extender.cycle import Cycle, Effects
 from extender.effects.binding import Binder
 from extender.effects.events import EventRecorder
 from extender.effects.gates import Release
+from extender.effects.node_lock import NodeLocks
 from extender.effects.nomination import Nomination
 from extender.effects.pod_patches import PodPatches
 from extender.effects.podgroup_status import PodGroupStatusWriter
@@ -30,9 +31,10 @@ from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
 from extender.verbs.barrier import Barrier
-from extender.verbs.bind import Bind
+from extender.verbs.bind import Bind, Posting
 from extender.verbs.health import Health
 from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
+from extender.verbs.turns import Turns
 from extender.watch.reflector import Reflector, Source
 from extender.watch.sources import (
     JOB_VERSIONS,
@@ -81,6 +83,7 @@ class App:
         deadlines = Deadlines(gangs.gathering_seconds, gangs.binding_seconds, gangs.patience_seconds)
         self._planner = Planner(self._cluster, deadlines)
         self._barrier = Barrier(self._cluster, self._metrics)
+        self._turns = Turns(self._cluster)
         self._watches: list[Reflector[Any]] = [
             Reflector(source, api, self._metrics) for source in _sources(self._cluster, config)
         ]
@@ -94,6 +97,7 @@ class App:
             self._cluster,
             self._planner,
             self._barrier,
+            self._turns,
             Effects(
                 nominate=self._nominations.submit,
                 release=self._releases.submit,
@@ -101,7 +105,9 @@ class App:
                 report=self._statuses.submit,
             ),
         )
-        bind = Bind(self._cluster, self._barrier, Binder(api, self._metrics))
+        locks = NodeLocks(api, self._turns.may_have_locked, time.time)
+        posting = Posting(Binder(api, self._metrics), locks, time.time, gangs.binding_seconds)
+        bind = Bind(self._cluster, self._planner, self._barrier, self._turns, posting)
         self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)
 
     async def run(self) -> None:
@@ -125,6 +131,7 @@ class App:
             await stop.wait()
             _log.info("stopping")
             self._barrier.refuse_all()
+            self._turns.refuse_all()
             for task in running:
                 task.cancel()
 

@@ -26,6 +26,7 @@ from extender.state.planning import Planner
 from extender.state.releases import Releases
 from extender.state.wakeups import WakeUps
 from extender.verbs.barrier import Barrier
+from extender.verbs.turns import Turns
 
 UNREADY_PAUSE_S = 1.0
 """How often to look whether the state can be trusted again; deadlines are kept meanwhile."""
@@ -45,11 +46,12 @@ class Effects(Struct, frozen=True):
 class Cycle:
     """Carries the state's changes on to waiting calls and to the API server. `releases` knows which gates come off."""
 
-    def __init__(self, cluster: Cluster, planner: Planner, barrier: Barrier, effects: Effects) -> None:
+    def __init__(self, cluster: Cluster, planner: Planner, barrier: Barrier, turns: Turns, effects: Effects) -> None:
         self.releases = Releases(cluster)
         self._cluster = cluster
         self._planner = planner
         self._barrier = barrier
+        self._turns = turns
         self._effects = effects
         self._statuses = GroupStatuses(cluster.gangs)
         self._wakeups = WakeUps(cluster)
@@ -79,6 +81,7 @@ class Cycle:
         # 2. Let the bind calls of complete gangs go on, and refuse those of gangs that lost their room.
         touched = self._cluster.changes.take_touched() | self._complaints.overdue(now_s) | self._notices.overdue(now_s)
         self._barrier.reconsider(touched)
+        self._turns.reconsider(now_s)
 
         # 3. Wake members that sleep in kube-scheduler although room is held for them, and let held pods go that may.
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
@@ -111,6 +114,7 @@ class Cycle:
     def _next_s(self) -> float | None:
         clocks = (
             self._planner.next_deadline_s,
+            self._turns.next_deadline_s,
             self._wakeups.next_s,
             self.releases.next_s,
             self._complaints.next_due_s,

@@ -1,7 +1,8 @@
 """A stand-in for kube-apiserver on the loopback: objects, lists, watches, Bindings, patches, and faults on demand.
 
 It keeps the rules that our code leans on, as kube-apiserver 1.36 was seen to: pages with continue tokens, 410 for
-versions that are compacted away; 409 for a Binding of another UID or of a bound pod, 422 for a patch of another UID.
+versions that are compacted away; 409 for a Binding of another UID or of a bound pod, and for a patch of another
+version; 422 for a patch of another UID.
 """
 
 import asyncio
@@ -223,6 +224,9 @@ class ApiServerStub:
         uid = patch.get("metadata", {}).get("uid")
         if uid and uid != before["metadata"]["uid"]:
             return refusal(422, "metadata.uid: Invalid value: field is immutable")
+        version = patch.get("metadata", {}).get("resourceVersion")
+        if version and version != before["metadata"]["resourceVersion"]:
+            return refusal(409, "the object has been modified")
         await self.put(path, _merged(before, patch))
         return web.json_response(self.objects[path])
 

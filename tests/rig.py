@@ -22,13 +22,34 @@ from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
 from extender.state.reservations import Slot
 from extender.verbs.barrier import Barrier
+from extender.verbs.bind import Bind, Posting, PostsBindings
 from extender.verbs.filter import Filter, FilterAnswer
 from extender.verbs.preempt import Preempt
+from extender.verbs.turns import Turns
 from extender.wire.extender_v1 import ExtenderArgs, PreemptionArgs, Victims
 
 GATHERING_S = 30.0
 BINDING_S = 60.0
 PATIENCE_S = 30.0
+
+
+class FreeLocks:
+    """Stands in for the locks of nodes: nobody else takes any. `taken` are those that the plugin has not released."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, str] = {}
+        self.released: list[str] = []
+
+    async def take(self, lock: str, node: str, pod: Pod, *, deadline_s: float) -> str:
+        assert lock
+        assert deadline_s
+        self.taken[node] = pod.name
+        return ""
+
+    async def release(self, lock: str, node: str, pod: Pod) -> None:
+        assert lock
+        assert self.taken.pop(node) == pod.name
+        self.released.append(pod.name)
 
 
 class Rig:
@@ -40,6 +61,7 @@ class Rig:
         self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S, PATIENCE_S))
         self.filter = Filter(self.cluster, self.planner)
         self.barrier = Barrier(self.cluster, Metrics("test"))
+        self.turns = Turns(self.cluster)
         self.nominations: list[Nomination] = []
         self.releases: list[Release] = []
         self.announcements: list[Announcement] = []
@@ -48,6 +70,7 @@ class Rig:
             self.cluster,
             self.planner,
             self.barrier,
+            self.turns,
             Effects(
                 nominate=self.nominations.append,
                 release=self.releases.append,
@@ -55,7 +78,18 @@ class Rig:
                 report=self.reports.append,
             ),
         )
+        self.locks = FreeLocks()
         self.cluster.replace_nodes(nodes)
+
+    def bind_with(self, binder: PostsBindings) -> Bind:
+        """Return the bind verb on this state."""
+        return Bind(
+            self.cluster,
+            self.planner,
+            self.barrier,
+            self.turns,
+            Posting(binder, self.locks, lambda: 1_700_000_000.0 + self.now_s, BINDING_S),
+        )
 
     def create(self, *pods: Pod) -> None:
         """Pods are created, and the watch says so."""

@@ -257,6 +257,35 @@ def explain_superseded(key: GangKey) -> str:
     return f"{_named(key)}: this bind call was given up or repeated"
 
 
+def explain_overtaken(pod: Pod, node: str, reasons: Iterable[Reason]) -> str:
+    """Say why a pod is not bound to the node that it was let through to."""
+    why = ", ".join(map(explain_reason, reasons))
+    return f'node "{node}" has no room for pod "{pod.namespace}/{pod.name}" any more: {why}'
+
+
+def explain_lost_cards(pod: Pod, node: str) -> str:
+    """Say that what was chosen for a pod is not there any more."""
+    return f'the GPUs of node "{node}" have changed since some were chosen for pod "{pod.namespace}/{pod.name}"'
+
+
+def explain_turn(node: str, before: Pod) -> str:
+    """Say whom a pod waits for that is not bound yet."""
+    return (
+        f'the GPU device plugin of node "{node}" has not taken up pod "{before.namespace}/{before.name}" yet, and '
+        "could not tell another one from it"
+    )
+
+
+def explain_superseded_turn(pod: Pod) -> str:
+    """Say why a bind call ends that waited for its turn."""
+    return f'Pod "{pod.namespace}/{pod.name}": this bind call was given up or repeated'
+
+
+def explain_locked_node(node: str, problem: str) -> str:
+    """Say why a pod is not bound that needs the lock of its node."""
+    return f'node "{node}" could not be locked for its GPU device plugin: {problem}'
+
+
 def announce_placed(gang: Gang) -> Announcement:
     """Make the Event for a gang whose min-available members are bound."""
     nodes = sorted({pod.node_name for pod in gang.bound})

@@ -80,7 +80,7 @@ class Card(Struct, frozen=True, gc=False):
 class CardShare(Struct, frozen=True, gc=False):
     """So much of one card, given to a container (its place among init containers and containers, in this order).
 
-    `uuid` is empty where only the index is known.
+    `uuid` is empty where only the index is known, `index` is -1 where only the UUID is.
     """
 
     index: int
@@ -178,8 +178,8 @@ class CardTerms(Struct, frozen=True, gc=False):
 class CardRequest(Struct, frozen=True, gc=False):
     """What a pod asks of cards, by container; a dialect that speaks of the pod as a whole has one need.
 
-    `containers` are all that the pod has, init containers with them. `limit_milli` is how much of a card the pod may
-    use while nobody else does; it is not charged, and 0 where nobody says it.
+    `containers` are all that the pod has; the first `init_containers` of them are such. `limit_milli` is how much of a
+    card the pod may use while nobody else does; it is not charged, and 0 where nobody says it.
     """
 
     dialect: CardDialect
@@ -187,6 +187,7 @@ class CardRequest(Struct, frozen=True, gc=False):
     terms: CardTerms = CardTerms()
     containers: int = 1
     limit_milli: int = 0
+    init_containers: int = 0
 
 
 class BadCardRequest(Struct, frozen=True, gc=False):

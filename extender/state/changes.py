@@ -21,6 +21,10 @@ class Changes:
         self._strays: set[PodUid] = set()
         self._wake: Callable[[], None] = _nobody_listens
 
+    def wake(self) -> None:
+        """Have the cycle run: something changed that a bind call may wait for."""
+        self._wake()
+
     def on_change(self, wake: Callable[[], None]) -> None:
         """Have `wake` called at each change; it must be cheap and must not change the state."""
         self._wake = wake

@@ -187,6 +187,8 @@ class Cluster:
         if before is not None and key_of(before) != key_of(pod):
             self._change_gang(before, slot)
         self.gangs.put(pod)
+        if pod.shape.cards is not None:
+            self.changes.wake()  # it may be another one's turn
         if (key := key_of(pod)) is not None:
             self.changes.touch(key)
             if before is None or _planning_view(before) != _planning_view(pod):

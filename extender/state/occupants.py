@@ -11,6 +11,8 @@ class Occupants:
 
     def __init__(self) -> None:
         self.terminating: dict[PodUid, Pod] = {}
+        self.awaiting: dict[PodUid, Pod] = {}
+        """Those whose device plugin has yet to take them up."""
         self._by_node: dict[str, dict[PodUid, Pod]] = {}
         self._priorities: Counter[int] = Counter()
 
@@ -19,12 +21,15 @@ class Occupants:
         if before is not None and before.occupies_node:
             self._by_node[before.node_name].pop(before.uid)
             self.terminating.pop(before.uid, None)
+            self.awaiting.pop(before.uid, None)
             self._priorities[before.priority] -= 1
         if pod is not None and pod.occupies_node:
             self._by_node.setdefault(pod.node_name, {})[pod.uid] = pod
             self._priorities[pod.priority] += 1
             if pod.terminating:
                 self.terminating[pod.uid] = pod
+            if pod.awaits_plugin:
+                self.awaiting[pod.uid] = pod
 
     def has_below(self, priority: int) -> bool:
         """Whether anybody has a lower priority."""

@@ -2,21 +2,45 @@
 
 The extender's entry has the bind verb for every pod of its kube-scheduler, so pods without a gang are bound here, too,
 at once. Never answers success without a Binding: kube-scheduler would count the pod on its node for ever.
+
+A pod that asks for cards is bound on those that are held for it, which the Binding itself says on the pod. Who has no
+room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from extender.decide.explain import explain_bad_claim, explain_unknown_pod
+from msgspec import Struct
+
+from extender.decide.devices import choose_cards, still_holds
+from extender.decide.explain import (
+    explain_bad_claim,
+    explain_locked_node,
+    explain_lost_cards,
+    explain_overtaken,
+    explain_unknown_pod,
+)
+from extender.decide.fit import fit_room
 from extender.effects.binding import Binding, BindOutcome
-from extender.model.claim import BadGangClaim, GangClaim
-from extender.state.cluster import Cluster
+from extender.model.claim import BadGangClaim, GangClaim, solo_claim
+from extender.model.device import CardRequest
+from extender.model.pod import Pod
+from extender.model.verdict import Placement
+from extender.state.cluster import Cluster, key_of
+from extender.state.planning import Planner
+from extender.state.reservations import Stage
 from extender.verbs.barrier import Barrier
+from extender.verbs.turns import PLUGIN_S, Refusal, Turns
+from extender.wire.cards.handshake import CardChoice
 from extender.wire.extender_v1 import BindingArgs
 
 POSTING_S = 15.0
 """How long posting a member's Binding may take. A thousand at once take a second; this outlasts a restart of the API
 server, and together with gangs.bindingSeconds it stays below the bind entry's httpTimeout."""
+
+TURN_AFTER_S = 2.0
+"""How long after gangs.bindingSeconds a call may still wait for its turn. The bind entry's httpTimeout is 20 s above
+these: POSTING_S, a last look, and a second for the answer's way."""
 
 
 class PostsBindings(Protocol):
@@ -26,16 +50,39 @@ class PostsBindings(Protocol):
         """Bind the pod before the deadline, on the event loop's clock, or say why not."""
 
 
+class LocksNodes(Protocol):
+    """What the verb asks of `effects.node_lock.NodeLocks`."""
+
+    async def take(self, lock: str, node: str, pod: Pod, *, deadline_s: float) -> str:
+        """Lock the node for the pod; return "" or, at the deadline, why not."""
+
+    async def release(self, lock: str, node: str, pod: Pod) -> None:
+        """Unlock the node if it is locked for the pod."""
+
+
+class Posting(Struct, frozen=True):
+    """What takes a Binding to the API server; `epoch_s` is the time that others read, too."""
+
+    binder: PostsBindings
+    locks: LocksNodes
+    epoch_s: Callable[[], float]
+    binding_s: float
+    """gangs.bindingSeconds."""
+
+
 class Bind:
     """The bind verb on one cluster state."""
 
-    def __init__(self, cluster: Cluster, barrier: Barrier, binder: PostsBindings) -> None:
+    def __init__(self, cluster: Cluster, planner: Planner, barrier: Barrier, turns: Turns, posting: Posting) -> None:
         self._cluster = cluster
+        self._planner = planner
         self._barrier = barrier
-        self._binder = binder
+        self._turns = turns
+        self._posting = posting
 
     async def bind(self, args: BindingArgs, is_connected: Callable[[], bool], now_s: Callable[[], float]) -> str:
-        """Return "" once the pod is bound to the node, or why it is not; waits for the pod's gang."""
+        """Return "" once the pod is bound to the node, or why it is not; waits for the pod's gang, and for its turn."""
+        came_s = now_s()
         pod = self._cluster.pods.get(args.uid)
         if pod is None:
             return explain_unknown_pod(args.namespace, args.name)
@@ -45,15 +92,97 @@ class Bind:
             refusal = await self._barrier.wait(pod, pod.gang.key, args.node, is_connected)
             if refusal:
                 return refusal
-        return await self._post(args, now_s)
+        if not pod.node_name and pod.shape.cards is not None:
+            overtaken = self._hold(pod, args.node, now_s())
+            if overtaken:
+                return overtaken
+        until_s = came_s + self._posting.binding_s + TURN_AFTER_S
+        return await self._bind_in_turn(pod, args.node, until_s, is_connected, now_s)
 
-    async def _post(self, args: BindingArgs, now_s: Callable[[], float]) -> str:
-        bound = False
+    async def _bind_in_turn(
+        self, pod: Pod, node: str, until_s: float, is_connected: Callable[[], bool], now_s: Callable[[], float]
+    ) -> str:
+        refusal = None
+        if not pod.node_name:
+            refusal = await self._turns.wait(pod, node, until_s, is_connected, now_s())
+        if refusal is not None and refusal.repeated:
+            return refusal.text
+        outcome = BindOutcome("unknown")
         try:
-            binding = Binding(args.namespace, args.name, args.uid, args.node)
-            outcome = await self._binder.bind(binding, deadline_s=now_s() + POSTING_S)
-            bound = outcome.is_bound
+            if refusal is None:
+                outcome = await self._post(pod, node, until_s, now_s)
+            else:
+                outcome = self._refuse(pod, node, refusal, now_s())
             return outcome.problem
         finally:
-            if not bound:
-                self._cluster.reservations.fall_back(args.uid, args.node, now_s())
+            if not outcome.is_bound:
+                if refusal is None and outcome.result != "unknown":
+                    self._turns.end(pod.uid)
+                self._give_back(pod, node, outcome, now_s())
+
+    async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
+        problem = self._card_problem(pod, node)
+        if problem:
+            return self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
+        handshake = None if pod.node_name else self._turns.handshake_on(pod, node)
+        lock = handshake.NODE_LOCK if handshake else ""
+        if lock:
+            problem = await self._posting.locks.take(lock, node, pod, deadline_s=min(until_s, now_s() + PLUGIN_S))
+            if problem:
+                return self._refuse(pod, node, Refusal(explain_locked_node(node, problem), elsewhere=True), now_s())
+        binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
+        outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
+        if lock and outcome.result in ("refused", "gone", "failed"):
+            await self._posting.locks.release(lock, node, pod)
+        return outcome
+
+    def _hold(self, pod: Pod, node: str, now_s: float) -> str:
+        """Hold room on the node for a pod that has none, or say why there is none any more."""
+        reservations, request = self._cluster.reservations, pod.shape.cards
+        slot = reservations.slot_of(pod.uid)
+        if slot is not None and slot.node != node:
+            reservations.leave(pod.uid)
+            slot = None
+        key = key_of(pod) or solo_claim(pod.namespace, pod.name).key
+        if slot is None:
+            room = self._cluster.snapshot().rooms.get(node)
+            if room is None or request is None:
+                return ""
+            reasons = fit_room(pod.shape, room)
+            if reasons:
+                return explain_overtaken(pod, node, reasons)
+            cards = choose_cards(request, room)
+            reservations.reserve(key, [Placement(node, pod.shape, pod.role, pod.uid, pod.tags, cards)], now_s)
+            slot = reservations.slot_of(pod.uid)
+        if slot is not None and slot.stage < Stage.BINDING:
+            reservations.advance(key, slot, Stage.BINDING)
+        return ""
+
+    def _card_problem(self, pod: Pod, node: str) -> str:
+        """Say what is wrong by now with the cards that are held for the pod."""
+        room = self._cluster.snapshot().rooms.get(node)
+        if room is None or pod.node_name:
+            return ""
+        slot = self._cluster.reservations.slot_of(pod.uid)
+        cards = slot.cards if slot is not None and slot.node == node else ()
+        return "" if still_holds(pod.shape, cards, room) else explain_lost_cards(pod, node)
+
+    def _annotations(self, pod: Pod, node: str) -> Mapping[str, str]:
+        slot, room = self._cluster.reservations.slot_of(pod.uid), self._cluster.snapshot().rooms.get(node)
+        handshake, request = self._turns.handshake_on(pod, node), pod.shape.cards
+        inventory = room.node.inventory if room else None
+        if slot is None or handshake is None or inventory is None or not isinstance(request, CardRequest):
+            return {}
+        return handshake.annotations(CardChoice(request, slot.cards, inventory, node, self._posting.epoch_s()))
+
+    def _refuse(self, pod: Pod, node: str, refusal: Refusal, now_s: float) -> BindOutcome:
+        if refusal.elsewhere:
+            self._planner.refuse(pod, [node], now_s)
+            self._cluster.changes.free_room()
+        return BindOutcome("failed", refusal.text)
+
+    def _give_back(self, pod: Pod, node: str, outcome: BindOutcome, now_s: float) -> None:
+        """Keep the room of a gang's member, which comes again; that of another pod only while it may be bound."""
+        if key_of(pod) is None and outcome.result != "unknown" and self._cluster.reservations.leave(pod.uid):
+            self._cluster.changes.free_room()
+        self._cluster.reservations.fall_back(pod.uid, node, now_s)

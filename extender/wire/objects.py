@@ -12,6 +12,7 @@ from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import HOLD_GATE, ClaimUse, Pod, PodShape
 from extender.wire import core_v1
+from extender.wire.cards.handshakes import awaits_plugin, given_cards
 from extender.wire.cards.inventories import inventory_of
 from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_shape import shape_of
@@ -28,12 +29,13 @@ def pod_of(pod: core_v1.Pod) -> Pod:
     created, started = meta.creation_timestamp, status.start_time
     claim = gang_of(pod)
     gates = {gate.name for gate in spec.scheduling_gates or ()}
-    shape = shape_of(pod)
+    shape = _one_of_equal_shapes(shape_of(pod))
+    request = shape.cards if spec.node_name else None  # an unbound pod's annotations are its template's leftovers
     return Pod(
         uid=meta.uid,
         namespace=intern(meta.namespace),
         name=meta.name,
-        shape=_one_of_equal_shapes(shape),
+        shape=shape,
         created_at=created.timestamp() if created else 0.0,
         node_name=intern(spec.node_name),
         nominated_node=intern(status.nominated_node_name),
@@ -54,6 +56,8 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         gang=None if claim is None else _one_of_equal_claims(claim),
         labels={intern(key): intern(value) for key, value in (meta.labels or {}).items()},
         claims=_claims(pod),
+        cards=given_cards(pod, request),
+        awaits_plugin=awaits_plugin(pod, request),
     )
 
 

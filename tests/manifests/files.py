@@ -12,6 +12,8 @@ Object = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
 HOLD = ROOT / "manifests" / "hold"
+GPU_ENV = ROOT / "manifests" / "gpu-env"
+HAMI = ROOT / "manifests" / "hami"
 SCHEDULER_CONFIG = ROOT / "scheduler-config"
 
 

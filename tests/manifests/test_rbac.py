@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from extender.model.device import CardPolicy
 from extender.state.cluster import Cluster
 from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, devices, jobs, pod_groups
-from tests.manifests.files import HOLD, Object, manifest, manifests, scheduler_config
+from tests.manifests.files import HAMI, HOLD, Object, manifest, manifests, scheduler_config
 
 EXTENDER = "gang-extender"
 SCHEDULER = "gang-scheduler"
@@ -82,6 +82,15 @@ def test_in_hold_mode_the_extender_may_change_pods_as_well() -> None:
     assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("ClusterRole", "gang-extender-hold")
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": EXTENDER, "namespace": "gang-extender"}]
     assert {m["kind"] for m in manifests(HOLD) if "Role" in m["kind"]} == {"ClusterRole", "ClusterRoleBinding"}
+
+
+def test_where_hamis_plugin_runs_the_extender_may_lock_nodes_as_well() -> None:
+    """The lock is an annotation, and there is no smaller right."""
+    role, binding = (manifest(kind, "gang-extender-hami", HAMI) for kind in ("ClusterRole", "ClusterRoleBinding"))
+    assert rights(role) == {("", "nodes", "", "patch")}
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("ClusterRole", "gang-extender-hami")
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": EXTENDER, "namespace": "gang-extender"}]
+    assert {m["kind"] for m in manifests(HAMI)} == {"ClusterRole", "ClusterRoleBinding"}
 
 
 def test_the_second_scheduler_has_a_schedulers_roles_and_its_own_lease() -> None:

@@ -21,7 +21,6 @@ from extender.model.claim import GangClaim, GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.state.reservations import Stage
-from extender.verbs.bind import Bind
 from extender.wire.extender_v1 import BindingArgs
 from tests.builders import GPU, a_node, a_pod
 from tests.rig import Rig
@@ -68,7 +67,7 @@ class World(RuleBasedStateMachine):
         """Start an extender that knows nothing yet."""
         self.rig = Rig()
         self.rig.now_s = now_s
-        self.verb = Bind(self.rig.cluster, self.rig.barrier, self)
+        self.verb = self.rig.bind_with(self)
         self.seen_nominations = 0
 
     def teardown(self) -> None:

@@ -1,64 +1,18 @@
 """The bind barrier: all members go on together, or none is posted."""
 
 import asyncio
-from collections.abc import Callable
 
 from msgspec import structs
 
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.claim import GangClaim, GangKey, MatchPolicy, Terms
-from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.state.reservations import Stage
-from extender.verbs.bind import Bind, PostsBindings
-from extender.wire.extender_v1 import BindingArgs
+from tests.bind_rig import BindRig
 from tests.builders import a_node, a_pod
-from tests.rig import BINDING_S, GATHERING_S, Rig
+from tests.rig import BINDING_S, GATHERING_S
 
 MATCH_POLICIES: tuple[MatchPolicy, ...] = ("only-waiting", "waiting-and-running", "once-satisfied")
-
-
-class KeptBindings:
-    """Stands in for the binder: remembers what was posted, and fails where told to."""
-
-    def __init__(self) -> None:
-        self.posted: list[str] = []
-        self.failing: set[str] = set()
-
-    async def bind(self, binding: Binding, *, deadline_s: float) -> BindOutcome:
-        assert deadline_s > 0
-        if binding.name in self.failing:
-            return BindOutcome("failed", "the API server said no")
-        self.posted.append(binding.name)
-        return BindOutcome("bound")
-
-
-class BindRig(Rig):
-    """A rig with the bind verb."""
-
-    def __init__(self, *nodes: Node) -> None:
-        super().__init__(*nodes)
-        self.binder = KeptBindings()
-        self.post_with(self.binder)
-
-    def post_with(self, binder: PostsBindings) -> None:
-        self.verb = Bind(self.cluster, self.barrier, binder)
-
-    def call(self, pod: Pod, node: str, is_connected: Callable[[], bool] = lambda: True) -> asyncio.Task[str]:
-        args = BindingArgs(pod.namespace, pod.name, pod.uid, node)
-        return asyncio.create_task(self.verb.bind(args, is_connected, lambda: self.now_s))
-
-    async def settle(self) -> None:
-        """Let calls and cycle go on until nothing moves."""
-        for _ in range(10):
-            await asyncio.sleep(0)
-            self.later()
-
-    def let_through(self, *pods: Pod) -> list[str]:
-        self.create(*pods)
-        nodes = [self.node_for(pod) for pod in pods]
-        assert all(nodes)
-        return [node for node in nodes if node]
 
 
 def gang_of(count: int, min_available: int) -> list[Pod]:

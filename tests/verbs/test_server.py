@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 
 from extender.effects.binding import Binding, BindOutcome
 from extender.observe.metrics import Metrics
-from extender.verbs.bind import Bind
 from extender.verbs.health import Health
 from extender.verbs.server import Verbs, make_app
 from tests.builders import a_node, gang_annotations, pod_json
@@ -51,7 +50,7 @@ def metrics() -> Metrics:
 async def client(aiohttp_client: Any, watched: Watched, metrics: Metrics) -> Client:
     rig = Rig(a_node("n1"), a_node("n2"))
     health = Health(rig.cluster, {"pods": watched, "nodes": Watched()}, metrics)
-    bind = Bind(rig.cluster, rig.barrier, AlwaysBound())
+    bind = rig.bind_with(AlwaysBound())
     verbs = Verbs(rig.cluster, rig.planner, bind, metrics, health.is_ready)
     client: Client = await aiohttp_client(make_app(verbs, health.routes(), metrics, max_body_bytes=20_000))
     return client

@@ -22,4 +22,10 @@ _NAMES: Final = VirtualGpuNames(VGPU_NUMBER, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE
 def volcano_vgpu_cards(pod: core_v1.Pod) -> CardRequest:
     """Return the request; raises BadCards."""
     terms = volcano_terms(pod.metadata.annotations)
-    return CardRequest(CardDialect.VOLCANO_VGPU, virtual_gpu_needs(pod, _NAMES), terms, len(containers_of(pod)))
+    return CardRequest(
+        CardDialect.VOLCANO_VGPU,
+        virtual_gpu_needs(pod, _NAMES),
+        terms,
+        len(containers_of(pod)),
+        init_containers=len(pod.spec.init_containers or ()),
+    )

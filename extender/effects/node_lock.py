@@ -1,0 +1,118 @@
+"""Is this node locked for that pod? Some device plugins find the pod that they are asked for by an annotation.
+
+The annotation is changed only as it was read: the patch carries the node's resourceVersion. The plugin takes the lock
+off when it has handed out the pod's cards; we do when the pod was not bound. Mirrors HAMi's pkg/util/nodelock.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import Decoder
+
+from extender.apiserver import MERGE_PATCH, ApiServer, NoAnswerError, Response
+from extender.backoff import Backoff
+from extender.effects.retry import TRIES, TRY_S, settle
+from extender.model.pod import Pod
+from extender.wire.cards.node_lock import EXPIRES_S, NodeLock, read_lock
+
+
+class _Metadata(Struct):
+    resource_version: str = field(name="resourceVersion", default="")
+    annotations: dict[str, str] | None = None
+
+
+class _Node(Struct):
+    metadata: _Metadata
+
+
+_NODE = Decoder(_Node)
+
+
+class NodeLocks:
+    """Takes and releases locks; `epoch_s` is the time that others read, too.
+
+    `is_in_use` says of a node and a pod's namespace and name whether that pod's lock still counts.
+    """
+
+    def __init__(
+        self,
+        api: ApiServer,
+        is_in_use: Callable[[str, str, str], bool],
+        epoch_s: Callable[[], float],
+        *,
+        first_pause_s: float = 0.1,
+    ) -> None:
+        self._api = api
+        self._is_in_use = is_in_use
+        self._epoch_s = epoch_s
+        self._first_pause_s = first_pause_s
+
+    async def take(self, lock: str, node: str, pod: Pod, *, deadline_s: float) -> str:
+        """Lock the node for the pod; return "" or, at the deadline on the event loop's clock, why not.
+
+        What another pod holds is waited for. Raises nothing.
+        """
+        problem = "the API server did not answer in time"
+        backoff = Backoff(self._first_pause_s, 10 * self._first_pause_s)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                while True:
+                    answer = await settle(self._get(node), backoff)
+                    if answer is None:
+                        continue
+                    if answer.status != 200:
+                        return answer.message
+                    found = _NODE.decode(answer.body).metadata
+                    owner = self._other_owner(found, lock, node, pod)
+                    if owner is not None:
+                        problem = f'it is locked for pod "{owner.namespace}/{owner.name}"'
+                        await backoff.pause()
+                        continue
+                    value = NodeLock(self._epoch_s(), pod.namespace, pod.name).value
+                    written = await settle(self._patch(node, found, lock, value), backoff)
+                    if written is not None and written.status != 409:
+                        return "" if written.status == 200 else written.message
+        except TimeoutError:
+            return problem
+        except MsgspecError as error:
+            return f"the API server's answer makes no sense: {error}"
+
+    async def release(self, lock: str, node: str, pod: Pod) -> None:
+        """Unlock the node if it is locked for the pod; should that fail, the next one finds that nobody uses it."""
+        for _ in range(TRIES):
+            try:
+                answer = await self._get(node)
+                found = _NODE.decode(answer.body).metadata if answer.status == 200 else _Metadata()
+                held = read_lock((found.annotations or {}).get(lock, ""))
+                if held is None or not _is_of(held, pod):
+                    return
+                if (await self._patch(node, found, lock, None)).status != 409:
+                    return
+            except (NoAnswerError, MsgspecError):
+                return
+
+    def _other_owner(self, node: _Metadata, lock: str, name: str, pod: Pod) -> NodeLock | None:
+        held = read_lock((node.annotations or {}).get(lock, ""))
+        if held is None or _is_of(held, pod) or self._epoch_s() >= held.since_s + EXPIRES_S:
+            return None
+        return held if not held.name or self._is_in_use(name, held.namespace, held.name) else None
+
+    async def _get(self, node: str) -> Response:
+        return await self._api.request("GET", f"/api/v1/nodes/{node}", timeout_s=TRY_S)
+
+    async def _patch(self, node: str, found: _Metadata, lock: str, value: str | None) -> Response:
+        metadata: dict[str, Any] = {"annotations": {lock: value}, "resourceVersion": found.resource_version}
+        return await self._api.request(
+            "PATCH",
+            f"/api/v1/nodes/{node}",
+            body=orjson.dumps({"metadata": metadata}),
+            content_type=MERGE_PATCH,
+            timeout_s=TRY_S,
+        )
+
+
+def _is_of(lock: NodeLock, pod: Pod) -> bool:
+    return (lock.namespace, lock.name) == (pod.namespace, pod.name)

@@ -1,0 +1,180 @@
+"""Whose turn is it on a node whose device plugin cannot tell pods apart?
+
+Some plugins find the pod that the kubelet asks for by its size and age, others by a lock that names one pod. So at most
+one pod of a queue is bound there and not yet taken up; the bind calls of the others wait here, in the order in which
+they came. Which pods are to be taken up is read off the watched pods, so that a restart changes nothing; what is being
+posted now is known here.
+"""
+
+import math
+from asyncio import Future, get_running_loop
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from extender.decide.explain import explain_superseded_turn, explain_turn
+from extender.model.device import CHOICES, CardRequest
+from extender.model.pod import Pod, PodUid
+from extender.state.cluster import Cluster
+from extender.wire.cards.handshake import Handshake
+from extender.wire.cards.handshakes import HANDSHAKES
+
+PLUGIN_S = 30.0
+"""How long a plugin may take before nobody waits for it any more. It answers within a second once the kubelet has
+learned of the pod, before any image is pulled; one that needs longer is away."""
+
+
+class Refusal(Struct, frozen=True):
+    """Why a pod is not bound; `elsewhere`: on another node it may be; `repeated`: a younger call for it goes on."""
+
+    text: str
+    elsewhere: bool = False
+    repeated: bool = False
+
+
+class Queue(NamedTuple):
+    """Pods that one plugin cannot tell apart."""
+
+    node: str
+    turn: str
+
+
+class _Waiter(Struct):
+    """A bind call that waits; `verdict` will be None to go on, or say why not."""
+
+    pod: Pod
+    until_s: float
+    is_connected: Callable[[], bool]
+    verdict: "Future[Refusal | None]"
+
+
+class Turns:
+    """The bind calls that wait for a device plugin, by queue."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: dict[Queue, list[_Waiter]] = {}
+        self._posting: dict[Queue, PodUid] = {}
+        self._since_s: dict[PodUid, float] = {}
+        """Since when somebody waits for this pod to be taken up."""
+
+    async def wait(
+        self, pod: Pod, node: str, until_s: float, is_connected: Callable[[], bool], now_s: float
+    ) -> Refusal | None:
+        """Return None when the pod may be bound to the node, or why it may not."""
+        self._supersede(pod.uid)
+        queue = self._queue_of(pod, node)
+        if queue is None:
+            return None
+        waiter = _Waiter(pod, until_s, is_connected, get_running_loop().create_future())
+        waiters = self._waiting.setdefault(queue, [])
+        waiters.append(waiter)
+        waiters.sort(key=lambda each: each.until_s)  # who waited for his gang meanwhile keeps his place
+        self._reconsider(queue, now_s)
+        self._cluster.changes.wake()  # its time may be the next to be over
+        return await waiter.verdict
+
+    def end(self, uid: PodUid) -> None:
+        """Let the next one go: the pod was not bound."""
+        for queue in [queue for queue, posting in self._posting.items() if posting == uid]:
+            del self._posting[queue]
+            self._cluster.changes.wake()
+
+    def reconsider(self, now_s: float) -> None:
+        """Let calls go on whose turn it is, and refuse those whose time is over."""
+        for queue in tuple(self._waiting):
+            self._reconsider(queue, now_s)
+        blockers = {pod.uid for queue in self._waiting if (pod := self._blocker(queue)) is not None}
+        self._since_s = {uid: since_s for uid, since_s in self._since_s.items() if uid in blockers}
+
+    def refuse_all(self) -> None:
+        """Refuse every call that waits, since nobody will let it through any more."""
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                _answer(waiter, Refusal(explain_superseded_turn(waiter.pod)))
+
+    def next_deadline_s(self) -> float | None:
+        """Return when `reconsider` has something to do though nothing changes, if ever."""
+        times = [waiter.until_s for waiters in self._waiting.values() for waiter in waiters]
+        times += [since_s + PLUGIN_S for since_s in self._since_s.values()]
+        next_s = min(times, default=math.inf)
+        return None if next_s == math.inf or not any(self._waiting.values()) else next_s
+
+    def handshake_on(self, pod: Pod, node: str) -> Handshake | None:
+        """Return how the node's device manager is told of the pod's cards; None where they are not ours to choose."""
+        room = self._cluster.snapshot().rooms.get(node)
+        inventory, request = room.node.inventory if room else None, pod.shape.cards
+        if inventory is None or not isinstance(request, CardRequest):
+            return None
+        return HANDSHAKES.get(inventory.manager) if request.dialect in CHOICES[inventory.manager] else None
+
+    def may_have_locked(self, node: str, namespace: str, name: str) -> bool:
+        """Whether the lock of a node is in use that names this pod: its scheduler or the plugin is still at it.
+
+        Of ours, unbound pods have no lock: who asks has the turn, and it was not theirs.
+        """
+        named = (pod for pod in self._cluster.pods.values() if (pod.namespace, pod.name) == (namespace, name))
+        return any(
+            pod.awaits_plugin and pod.node_name == node if pod.node_name else not self._cluster.gangs.serves(pod)
+            for pod in named
+        )
+
+    def _queue_of(self, pod: Pod, node: str) -> Queue | None:
+        handshake = self.handshake_on(pod, node)
+        turn = handshake.turn(pod.shape.cards) if handshake and isinstance(pod.shape.cards, CardRequest) else ""
+        return Queue(node, turn) if turn else None
+
+    def _supersede(self, uid: PodUid) -> None:
+        # The newest call for a pod counts: its kube-scheduler gave up on the older one, or was restarted.
+        for queue, waiters in tuple(self._waiting.items()):
+            for waiter in [each for each in waiters if each.pod.uid == uid]:
+                _answer(waiter, Refusal(explain_superseded_turn(waiter.pod), repeated=True))
+            self._forget_answered(queue)
+        self.end(uid)
+
+    def _reconsider(self, queue: Queue, now_s: float) -> None:
+        # 1. Who waits in vain?
+        for waiter in self._waiting[queue]:
+            if waiter.pod.uid not in self._cluster.pods or not waiter.is_connected():
+                _answer(waiter, Refusal(explain_superseded_turn(waiter.pod)))
+        self._forget_answered(queue)
+
+        # 2. Whose turn is it?
+        blocker = self._blocker(queue)
+        waiters = self._waiting.get(queue)
+        if waiters and blocker is None:
+            self._posting[queue] = waiters[0].pod.uid
+            _answer(waiters[0], None)
+            blocker = waiters[0].pod
+
+        # 3. How long do the others wait for it?
+        if blocker is not None and waiters:
+            is_stuck = now_s >= self._since_s.setdefault(blocker.uid, now_s) + PLUGIN_S
+            for waiter in waiters:
+                if is_stuck or now_s >= waiter.until_s:
+                    _answer(waiter, Refusal(explain_turn(queue.node, blocker), elsewhere=is_stuck))
+            if is_stuck:  # a post whose outcome nobody knows must not block the node for ever
+                self._posting.pop(queue, None)
+        self._forget_answered(queue)
+
+    def _blocker(self, queue: Queue) -> Pod | None:
+        """Return the pod that is to be taken up before another one of the queue is bound."""
+        posting = self._cluster.pods.get(self._posting.get(queue, ""))
+        if posting is not None and not posting.node_name:
+            return posting
+        self._posting.pop(queue, None)
+        awaiting = self._cluster.occupants.awaiting.values()
+        return next((pod for pod in awaiting if self._queue_of(pod, pod.node_name) == queue), None)
+
+    def _forget_answered(self, queue: Queue) -> None:
+        left = [waiter for waiter in self._waiting.get(queue, ()) if not waiter.verdict.done()]
+        if left:
+            self._waiting[queue] = left
+        else:
+            self._waiting.pop(queue, None)
+
+
+def _answer(waiter: _Waiter, verdict: Refusal | None) -> None:
+    if not waiter.verdict.done():
+        waiter.verdict.set_result(verdict)

@@ -1,0 +1,146 @@
+"""Bind calls of pods that ask for GPUs: the Binding says which, and no two calls use one twice."""
+
+import json
+
+from msgspec import structs
+
+from extender.model.device import CardDialect, CardManager
+from extender.model.node import Node
+from extender.model.pod import Pod
+from tests.bind_rig import BindRig
+from tests.builders import GIB, GPU, a_node, a_pod, a_shape, a_share, some_cards
+from tests.rig import BINDING_S
+
+HALF = a_shape(gpu=0, cards=a_share(500))
+ALL_OF_A_CARD = a_shape(gpu=0, cards=a_share(0, memory_bytes=16 * GIB, dialect=CardDialect.GPUSHARE))
+WHOLE = a_shape(gpu=1, cards=a_share(1000, dialect=CardDialect.WHOLE))
+
+
+def a_gpu_node(name: str, cards: int = 2, manager: CardManager = CardManager.OWN) -> Node:
+    return a_node(name, gpu=cards, inventory=some_cards(cards, prefix=f"GPU-{name}", manager=manager))
+
+
+def visible(rig: BindRig, pod: Pod) -> str:
+    return rig.binder.annotations[pod.name]["gang-extender.io/visible-devices"]
+
+
+def used(rig: BindRig, node: str) -> dict[str, int]:
+    return {key: use.core_milli for key, use in rig.cluster.snapshot().rooms[node].taken_cards.items()}
+
+
+async def test_a_gangs_members_are_bound_on_the_cards_that_were_planned_for_them() -> None:
+    rig = BindRig(a_gpu_node("n1"))
+    pods = [a_pod(f"w{i}", gang="g", min_available=4, shape=HALF) for i in range(4)]
+    nodes = rig.let_through(*pods)
+    planned = {pod.name: rig.slot(pod).cards[0].uuid for pod in pods}
+    calls = [rig.call(pod, node) for pod, node in zip(pods, nodes, strict=True)]
+    await rig.settle()
+    assert [await call for call in calls] == [""] * 4
+    assert {pod.name: visible(rig, pod) for pod in pods} == planned
+    record = json.loads(rig.binder.annotations["w0"]["gang-extender.io/devices"])
+    assert (record["node"], record["cards"][0]["milli"]) == ("n1", 500)
+
+
+async def test_a_share_of_a_card_for_a_pod_without_a_gang() -> None:
+    rig = BindRig(a_gpu_node("n1"))
+    pod = a_pod("single", shape=HALF)
+    (node,) = rig.let_through(pod)
+    call = rig.call(pod, node)
+    await rig.settle()
+    assert await call == ""
+    assert visible(rig, pod) == "GPU-n1-0"
+
+
+async def test_of_two_calls_for_the_last_whole_card_one_is_refused() -> None:
+    rig = BindRig(a_gpu_node("n1", cards=1, manager=CardManager.KOORDINATOR))
+    first, second = a_pod("first", shape=WHOLE), a_pod("second", shape=WHOLE)
+    rig.create(first, second)
+    calls = [rig.call(first, "n1"), rig.call(second, "n1")]
+    await rig.settle()
+    assert await calls[0] == ""
+    assert await calls[1] == (f'node "n1" has no room for pod "default/second" any more: Insufficient {GPU}')
+    assert rig.binder.posted == ["first"]
+
+
+async def test_a_whole_card_is_held_until_the_binding_is_seen() -> None:
+    rig = BindRig(a_gpu_node("n1", manager=CardManager.KOORDINATOR))
+    pod = a_pod("single", shape=WHOLE)
+    rig.create(pod)
+    assert await rig.call(pod, "n1") == ""
+    assert used(rig, "n1") == {"GPU-n1-0": 1000}
+    rig.bind(pod, "n1")
+    assert used(rig, "n1") == {"GPU-n1-0": 1000}
+    assert rig.reserved() == 0
+    rig.delete(pod)
+    assert used(rig, "n1") == {}
+
+
+async def test_a_whole_card_is_free_again_when_the_binding_fails() -> None:
+    rig = BindRig(a_gpu_node("n1", cards=1, manager=CardManager.KOORDINATOR))
+    pod, other = a_pod("single", shape=WHOLE), a_pod("other", shape=WHOLE)
+    rig.create(pod, other)
+    rig.binder.failing = {"single"}
+    assert await rig.call(pod, "n1") == "the API server said no"
+    assert rig.reserved() == 0
+    assert await rig.call(other, "n1") == ""
+
+
+async def test_where_the_kubelet_picks_the_cards_nothing_is_written() -> None:
+    rig = BindRig(a_node("n1", gpu=1))
+    first, second = a_pod("first", shape=WHOLE), a_pod("second", shape=WHOLE)
+    rig.create(first, second)
+    calls = [rig.call(first, "n1"), rig.call(second, "n1")]
+    await rig.settle()
+    assert await calls[0] == ""
+    assert "Insufficient" in await calls[1], "kube-scheduler would never send both, but another one's pod is as good"
+    assert rig.binder.annotations == {"first": {}}
+
+
+async def test_the_kubelet_must_not_pick_where_shares_were_chosen_since() -> None:
+    rig = BindRig(a_gpu_node("n1"))
+    whole, half = a_pod("whole", shape=WHOLE), a_pod("half", shape=HALF)
+    rig.create(whole)
+    rig.let_through(half)
+    refusal = await rig.call(whole, "n1")
+    assert refusal.startswith('node "n1" has no room for pod "default/whole" any more: ')
+    assert rig.binder.posted == []
+
+
+async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_its_turn() -> None:
+    node = a_gpu_node("n1", cards=2, manager=CardManager.GPUSHARE)
+    rig = BindRig(node)
+    pods = [a_pod(f"w{i}", gang="g", min_available=2, shape=ALL_OF_A_CARD) for i in range(2)]
+    nodes = rig.let_through(*pods)
+    calls = [rig.call(pod, name) for pod, name in zip(pods, nodes, strict=True)]
+    await rig.settle()
+    assert rig.binder.posted == ["w0"]
+    (share,) = rig.slot(pods[1]).cards
+    assert node.inventory is not None
+    cards = tuple(structs.replace(card, healthy=card.key != share.uuid) for card in node.inventory.cards)
+    rig.cluster.upsert_node(structs.replace(node, inventory=structs.replace(node.inventory, cards=cards)))
+    rig.bind(pods[0], "n1")
+    await rig.settle()
+    assert await calls[0] == ""
+    assert "have changed since some were chosen" in await calls[1]
+    assert rig.binder.posted == ["w0"]
+
+
+async def test_a_call_that_is_repeated_after_the_pod_was_bound_is_answered_without_another_card() -> None:
+    rig = BindRig(a_gpu_node("n1", manager=CardManager.KOORDINATOR))
+    pod = a_pod("single", shape=WHOLE)
+    rig.create(pod)
+    await rig.call(pod, "n1")
+    rig.bind(pod, "n1")
+    assert await rig.call(rig.cluster.pods[pod.uid], "n1") == ""
+    assert used(rig, "n1") == {"GPU-n1-0": 1000}
+
+
+async def test_a_pod_whose_fate_is_unknown_keeps_its_card_until_its_time_is_over() -> None:
+    rig = BindRig(a_gpu_node("n1", cards=1, manager=CardManager.KOORDINATOR))
+    pod = a_pod("single", shape=WHOLE)
+    rig.create(pod)
+    rig.binder.unknown = {"single"}
+    await rig.call(pod, "n1")
+    assert used(rig, "n1") == {"GPU-n1-0": 1000}
+    rig.later(BINDING_S + 1)
+    assert used(rig, "n1") == {}
