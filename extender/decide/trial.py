@@ -63,12 +63,13 @@ class Trial:
 
         Cards are chosen for each that asks for some and has none.
         """
-        if pod.shape.cards is None or pod.cards:
-            self._replace(self.room(node_name).having(pod, count), pod, count)
-            return
-        for _ in range(count):
+        for placed in range(count):
             room = self.room(node_name)
-            chosen = structs.replace(pod, cards=choose_cards(pod.shape.cards, room))
+            cards = () if pod.shape.cards is None or pod.cards else choose_cards(pod.shape.cards, room)
+            if not cards:
+                self._replace(room.having(pod, count - placed), pod, count - placed)
+                return
+            chosen = structs.replace(pod, cards=cards)
             self._replace(room.having(chosen), chosen, 1)
 
     def seat(self, placement: Placement) -> Placement:
