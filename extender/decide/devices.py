@@ -26,6 +26,7 @@ from extender.model.device import (
     CardUse,
 )
 from extender.model.node import NodeRoom
+from extender.model.pod import PodShape
 from extender.model.verdict import (
     CardReason,
     CardRequestBad,
@@ -89,14 +90,20 @@ def overdrawn_cards(room: NodeRoom) -> frozenset[str]:
     return frozenset(key for key, use in room.taken_cards.items() if key not in cards or not _holds(cards[key], use))
 
 
-def holds_cards(shares: Sequence[CardShare], room: NodeRoom) -> bool:
-    """Whether cards that were chosen are still there, with all that is taken of them, and no others are unknown."""
-    inventory = room.node.inventory
-    if not shares:
+def still_holds(shape: PodShape, shares: Sequence[CardShare], room: NodeRoom) -> bool:
+    """Whether a choice made before is still one: the cards are there, with all that is taken of them.
+
+    `shares` are empty where the kubelet was to pick, which must still be so.
+    """
+    if shape.cards is None:
         return True
-    if inventory is None or room.unknown_cards:
+    bare = NodeRoom(room.node)
+    if fit_cards(shape.cards, bare) or bool(choose_cards(shape.cards, bare)) != bool(shares):
         return False
-    return overdrawn_cards(room).isdisjoint(inventory.key_of(share) for share in shares)
+    inventory = room.node.inventory
+    if inventory is None or not shares:
+        return True
+    return not room.unknown_cards and overdrawn_cards(room).isdisjoint(inventory.key_of(share) for share in shares)
 
 
 def _holds(card: Card, use: CardUse) -> bool:

@@ -225,7 +225,7 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
 
     heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
     heapq.heapify(heap)
-    while heap and heap[0][1]:
+    while heap and heap[0][1] and any(one.left for one in classes):
         name = heap[0][3]
         now = worth(name)
         if now == heap[0]:

@@ -1,11 +1,13 @@
 """Where is room for pods of a shape, and why not elsewhere, on a whole snapshot?
 
-Looked up once for a snapshot: a backlog of gangs from one template asks the same for each. Only what a node alone
-decides is told here; what its pods mean for others is asked in `neighbourhood`.
+Looked up once for a snapshot: a backlog of gangs from one template asks the same for each. And on the next snapshot,
+only where a room has changed: most have not. Only what a node alone decides is told here; what its pods mean for others
+is asked in `neighbourhood`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from extender.decide.devices import count_fitting
 from extender.decide.fit import fit_node, fit_room
@@ -43,6 +45,13 @@ def capacity(shape: PodShape, room: NodeRoom) -> int:
     return max(0, most)
 
 
+def capacity_on(name: str, shape: PodShape, snapshot: Snapshot) -> int:
+    """Return how many pods of the shape find room on a node of the snapshot."""
+    if shape.cards is None:  # then it is as quick as to look it up
+        return capacity(shape, snapshot.rooms[name])
+    return _on_room(_table("capacity", shape, snapshot), name, snapshot.rooms[name], partial(capacity, shape))
+
+
 def _once(what: str, shape: PodShape, snapshot: Snapshot, look_up: Callable[[PodShape, Snapshot], T]) -> T:
     known = snapshot.looked_up
     if (what, shape) not in known:
@@ -52,7 +61,25 @@ def _once(what: str, shape: PodShape, snapshot: Snapshot, look_up: Callable[[Pod
 
 
 def _reasons_by_node(shape: PodShape, snapshot: Snapshot) -> Mapping[str, tuple[Reason, ...]]:
-    return {name: fit_node(shape, room) for name, room in snapshot.rooms.items()}
+    table = _table("reasons", shape, snapshot)
+    return {name: _on_room(table, name, room, partial(fit_node, shape)) for name, room in snapshot.rooms.items()}
+
+
+def _table(what: str, shape: PodShape, snapshot: Snapshot) -> dict[str, tuple[NodeRoom, Any]]:
+    table = snapshot.remembered.get((what, shape))
+    if table is None:
+        table = snapshot.remembered[what, shape] = {}
+    if len(table) > 2 * len(snapshot.rooms):  # most of these nodes are gone
+        table.clear()
+    return table
+
+
+def _on_room(table: dict[str, tuple[NodeRoom, Any]], name: str, room: NodeRoom, work_out: Callable[[NodeRoom], T]) -> T:
+    known = table.get(name)
+    if known is None or known[0] is not room:
+        known = table[name] = (room, work_out(room))
+    found: T = known[1]
+    return found
 
 
 def _nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
@@ -60,4 +87,4 @@ def _nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
 
 
 def _total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
-    return sum(capacity(shape, snapshot.rooms[name]) for name in nodes_with_room(shape, snapshot))
+    return sum(capacity_on(name, shape, snapshot) for name in nodes_with_room(shape, snapshot))

@@ -10,7 +10,7 @@ from msgspec import structs
 from extender.decide.devices import choose_cards
 from extender.decide.fit import fit_node
 from extender.decide.neighbourhood import Neighbourhood
-from extender.decide.room import capacity
+from extender.decide.room import capacity, capacity_on
 from extender.model.node import NodeRoom, repels
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
@@ -56,7 +56,8 @@ class Trial:
 
     def capacity(self, shape: PodShape, node_name: str) -> int:
         """Return how many pods of the shape find room on the node; nothing but room is looked at."""
-        return capacity(shape, self.room(node_name))
+        changed = self._changed.get(node_name)
+        return capacity(shape, changed) if changed else capacity_on(node_name, shape, self._snapshot)
 
     def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
         """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`.

@@ -1,9 +1,10 @@
 """The cluster at one moment, as decisions see it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from extender.model.node import NodeRoom
@@ -13,12 +14,16 @@ from extender.model.pod import PodShape
 class Snapshot(Struct, frozen=True, dict=True):
     """Every node with what is taken of it; `generation` grows with each change.
 
-    `namespaces` are the labels of each namespace.
+    `namespaces` are the labels of each namespace. `remembered` is what was worked out for a shape on rooms, by what
+    it is, and handed on from snapshot to snapshot: it holds for a node as long as its room is the very same.
     """
 
     generation: int
     rooms: Mapping[str, NodeRoom]
     namespaces: Mapping[str, Mapping[str, str]] = {}
+    remembered: MutableMapping[tuple[str, PodShape], dict[str, tuple[NodeRoom, Any]]] = msgspec.field(
+        default_factory=dict
+    )
 
     @cached_property
     def looked_up(self) -> dict[tuple[str, PodShape], Any]:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from cachetools import LRUCache
 from msgspec import structs
 
-from extender.decide.devices import holds_cards, overdrawn_cards
+from extender.decide.devices import overdrawn_cards, still_holds
 from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
@@ -40,6 +40,9 @@ REMEMBERED_DELETIONS = 100_000
 """A filter call may come after its pod's deletion was watched; a pod in this many is never taken for a new one. About
 20 MB when full, and hours of deletions in a large cluster, where minutes would do."""
 
+REMEMBERED_SHAPES = 64
+"""As many of pods that wait are asked about again and again; each takes 1 MB on 5,000 nodes."""
+
 
 class Cluster:
     """The state; see the module. Methods named after watch events may be called again with the same object."""
@@ -60,13 +63,14 @@ class Cluster:
         """Unbound members that ask something of other pods: a pod more may let them in."""
         self._volumes = VolumeIndex()
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._snapshot = Snapshot(0, {})
+        self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_SHAPES))
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
 
     def snapshot(self) -> Snapshot:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
-            self._snapshot = Snapshot(self._ledger.generation, dict(self._ledger.rooms), self._namespaces)
+            rooms, remembered = dict(self._ledger.rooms), self._snapshot.remembered
+            self._snapshot = Snapshot(self._ledger.generation, rooms, self._namespaces, remembered)
         return self._snapshot
 
     def snapshot_for(self, seniority: Seniority, key: GangKey | None = None) -> Snapshot:
@@ -136,7 +140,7 @@ class Cluster:
         if self._ledger.put_node(node):
             self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node))
             room = self._ledger.rooms[node.name]
-            self.reservations.end_on_node(node.name, lambda slot: not holds_cards(slot.cards, room))
+            self.reservations.end_on_node(node.name, lambda slot: not still_holds(slot.shape, slot.cards, room))
             self.changes.free_room()
 
     def remove_node(self, name: str) -> None:
@@ -313,12 +317,12 @@ class Cluster:
         """Return the pod as a member of the gang that it is in for us.
 
         Others' jobs are not our business, so that no gang is derived from them. A pod without a gang for which only we
-        know room is planned as a gang of its own.
+        know room is planned as a gang of its own, until it has it.
         """
         derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
         if derived and pod.scheduler_name not in self._derives_for:
             pod = structs.replace(pod, gang=None)
-        if pod.gang is None and pod.shape.is_placed_by_us and self.gangs.serves(pod):
+        if pod.gang is None and pod.shape.is_placed_by_us and not pod.node_name and self.gangs.serves(pod):
             pod = structs.replace(pod, gang=solo_claim(pod.namespace, pod.name))
         return pod
 
@@ -350,7 +354,7 @@ class Cluster:
         """Give back what is held on cards that somebody took whom we did not place."""
         room = self._ledger.rooms.get(node_name)
         if room is not None and room.taken_cards and (room.unknown_cards or overdrawn_cards(room)):
-            self.reservations.end_on_node(node_name, lambda slot: not holds_cards(slot.cards, room))
+            self.reservations.end_on_node(node_name, lambda slot: not still_holds(slot.shape, slot.cards, room))
 
     def _note_company(self, before: Pod | None, pod: Pod) -> None:
         if pod.shape.relations and isinstance(pod.gang, GangClaim) and not pod.node_name:

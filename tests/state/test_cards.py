@@ -7,7 +7,7 @@ from extender.model.device import BadCardRequest, CardDialect, CardManager, Card
 from extender.model.node import Node
 from extender.model.pod import Pod
 from tests.builders import GPU, a_node, a_pod, a_shape, a_share, some_cards
-from tests.rig import BINDING_S, Rig
+from tests.rig import BINDING_S, PATIENCE_S, Rig
 
 HALF = a_shape(gpu=0, cards=a_share(500))
 WHOLE = a_shape(gpu=1, cards=a_share(1000, dialect=CardDialect.WHOLE))
@@ -166,3 +166,78 @@ def test_a_node_gives_cards_only_in_its_managers_terms(asked: CardRequest) -> No
     rig.create(pod)
     assert "don't hand out GPUs for" in rig.text_for(pod)
     assert dict(rig.cluster.snapshot().rooms["n1"].taken).get(GPU, 0) == 0
+
+
+def test_a_gang_that_has_waited_long_gets_the_cards_as_they_get_free() -> None:
+    rig = Rig(a_gpu_node("n1"))
+    small = [a_pod(f"small-{number}", shape=HALF, created_at=float(number)) for number in range(4)]
+    rig.create(*small)
+    for pod in small:
+        rig.bind(pod, rig.node_for(pod))
+    big = [a_pod(f"big-{number}", gang="big", min_available=2, shape=WHOLE_SHARE, created_at=9.0) for number in (0, 1)]
+    late = [a_pod(f"late-{number}", shape=HALF, created_at=10.0 + number) for number in range(4)]
+    rig.create(*big, *late)
+    rig.later()
+    rig.later(PATIENCE_S + 1)
+    rig.delete(small[0], small[3])
+    rig.later()
+    assert [rig.node_for(pod) for pod in (*big, *late)] == [None] * 6
+    rig.delete(small[1], small[2])
+    rig.later()
+    assert [rig.node_for(pod) for pod in (*big, *late)] == ["n1", "n1", None, None, None, None]
+
+
+def test_a_held_pod_without_a_gang_loses_its_gate_once_a_card_is_its_own() -> None:
+    rig = Rig(a_gpu_node("n1", cards=1))
+    first, second = (a_pod(name, shape=WHOLE_SHARE, held=True) for name in "ab")
+    rig.create(first, second)
+    rig.later()
+    assert rig.take_gates_off() == ["a"]
+    bound = rig.bind(rig.cluster.pods[first.uid], "n1")
+    rig.later()
+    assert rig.take_gates_off() == []
+    rig.delete(bound)
+    rig.later()
+    assert rig.take_gates_off() == ["b"]
+
+
+def test_a_pod_that_was_turned_away_is_nominated_when_a_card_is_free() -> None:
+    rig = Rig(a_gpu_node("n1", cards=1))
+    running, waiting = a_pod("a", shape=WHOLE_SHARE), a_pod("b", shape=WHOLE_SHARE)
+    rig.create(running, waiting)
+    rig.bind(running, rig.node_for(running))
+    assert rig.node_for(waiting) is None
+    rig.turn_away(waiting)
+    rig.later()
+    rig.delete(running)
+    rig.later()
+    assert [(each.name, each.node) for each in rig.nominations] == [("b", "n1")]
+
+
+def test_nobody_is_killed_for_a_card() -> None:
+    rig = Rig(a_gpu_node("n1", cards=1))
+    low, high = a_pod("low", shape=WHOLE_SHARE), a_pod("high", shape=WHOLE_SHARE, priority=10)
+    high = structs.replace(high, preempts=False)  # as the wire reads a pod that asks for a share
+    rig.create(low)
+    rig.bind(low, rig.node_for(low))
+    rig.create(high)
+    assert rig.node_for(high) is None
+    assert rig.preempt(high, {"n1": [low]}) == {}
+
+
+@pytest.mark.parametrize("manager", [CardManager.HAMI, CardManager.KOORDINATOR])
+def test_a_node_that_changes_its_manager_ends_what_was_planned_in_terms_of_the_other(manager: CardManager) -> None:
+    rig = Rig(a_gpu_node("n1"))
+    half, whole = a_pod("a", shape=HALF), a_pod("b", gang="b", min_available=1, shape=WHOLE)
+    rig.create(half)
+    assert rig.node_for(half) == "n1"
+    rig.cluster.upsert_node(a_gpu_node("n1", manager=manager))
+    rig.later()
+    assert rig.reserved() == 0
+    rig.create(whole)
+    assert rig.node_for(whole) == "n1"
+    assert rig.slot(whole).cards
+    rig.cluster.upsert_node(a_gpu_node("n1"))
+    rig.delete(half)
+    assert rig.node_for(whole) == "n1"
+    assert not rig.slot(whole).cards
