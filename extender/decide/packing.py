@@ -23,7 +23,6 @@ from extender.decide.one_by_one import affinity_domains, selecting_keys, take_tu
 from extender.decide.room import nodes_with_room
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
-from extender.decide.wear import wear_of
 from extender.model.node import repels
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
 from extender.model.snapshot import Snapshot
@@ -249,7 +248,7 @@ def _share(classes: list[_Class], name: str, trial: Trial) -> tuple[list[int], i
             count = min(capacity, len(one.left))
             spare = capacity - count
             if count and one.shape.cards is not None:
-                wear += wear_of(one.shape, trial.room(name), count)
+                wear += trial.wear(one.shape, name, count)
             if count and one is not classes[-1]:  # nobody looks after the last
                 trial.place(one.pod, name, count)
         counts.append(count)

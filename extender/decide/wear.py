@@ -24,11 +24,12 @@ from extender.model.pod import PodShape
 _PPM: Final = 1_000_000
 
 
-_MOST: Final = 1 << 16
-"""More than any node has of cards."""
+_MOST_SLACK: Final = 1 << 20
+_MOST_CARDS: Final = 1 << 16
+"""More than any node has of millionths of a card, and of cards."""
 
 
-def wear_of(shape: PodShape, room: NodeRoom, count: int) -> int:
+def wear_of(shape: PodShape, room: NodeRoom, count: int = 1) -> int:
     """Return what `count` such pods, which must fit there, cost the node: less is better.
 
     First by how many cards are used then that nobody used. Then by how little is left of the fullest card in use that
@@ -46,7 +47,7 @@ def wear_of(shape: PodShape, room: NodeRoom, count: int) -> int:
 
 
 def _rank(opened: int, slack: int, whole: int) -> int:
-    return (opened * _PPM + slack) * _MOST + whole
+    return (opened * _MOST_SLACK + slack) * _MOST_CARDS + whole
 
 
 def _free_devices(shape: PodShape, room: NodeRoom, count: int) -> int:
