@@ -32,8 +32,10 @@ fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the
 oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 60,000 small gangs that just fit or just do not (10 minutes)
 	ORACLE_INSTANCES=20000 $(BIN)/pytest -s --timeout 3600 tests/decide/test_packing_oracle.py
 
-bench: $(INSTALLED) ## Measure what waiting gangs cost, and how soon a gang is whole (20 minutes; figures in .cache/)
+bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole and whole GPUs kept free (20 minutes; figures in .cache/)
 	@mkdir -p .cache
+	@$(BIN)/python -m e2e.bench fragmentation --out .cache/fragmentation.json
+	@$(BIN)/python -m e2e.bench packing --out .cache/packing.json
 	@$(BIN)/python -m e2e.bench waiting-load --mode filter hold --out .cache/waiting-load.json
 	@$(BIN)/python -m e2e.bench time-to-whole --mode filter hold --out .cache/time-to-whole.json
 

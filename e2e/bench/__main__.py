@@ -1,4 +1,4 @@
-"""`python -m e2e.bench`: measure on a real control plane, print a table and keep the figures as JSON."""
+"""`python -m e2e.bench`: measure, print a table and keep the figures as JSON; on a real control plane where need be."""
 
 import argparse
 import itertools
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
+from e2e.bench.fragmentation import measure_against_optimum, measure_fragmentation
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
@@ -20,24 +21,30 @@ _namespaces = itertools.count(1)
 def main() -> int:
     """Run the bench that the arguments name."""
     options = _parser().parse_args()
-    rows: list[Row] = []
-    for mode in options.mode:
-        with start_cluster(mode=mode) as cluster:
-            for variant in options.variant:
-                cluster.restart_gang_scheduler(VARIANTS[variant].settings, VARIANTS[variant].flags)
-                for row in options.measure(cluster, options):
-                    rows.append({"mode": mode, "kube-scheduler": variant, **row})
-                    print(table(rows[-1:]), flush=True)
+    rows = list(options.run(options))
     print("", table(rows), sep="\n")
     if options.out:
         write(options.out, rows)
     return 0
 
 
+def _on_clusters(options: argparse.Namespace) -> Iterator[Row]:
+    for mode in options.mode:
+        with start_cluster(mode=mode) as cluster:
+            for variant in options.variant:
+                cluster.restart_gang_scheduler(VARIANTS[variant].settings, VARIANTS[variant].flags)
+                for figures in options.measure(cluster, options):
+                    row = {"mode": mode, "kube-scheduler": variant, **figures}
+                    print(table([row]), flush=True)
+                    yield row
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m e2e.bench", description=__doc__)
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--out", type=Path, metavar="FILE", help="write the figures there as JSON")
+    kept = argparse.ArgumentParser(add_help=False)
+    kept.add_argument("--out", type=Path, metavar="FILE", help="write the figures there as JSON")
+    shared = argparse.ArgumentParser(add_help=False, parents=[kept])
+    shared.set_defaults(run=_on_clusters)
     shared.add_argument("--mode", nargs="+", default=["filter"], choices=get_args(Mode), help="how pods wait")
     shared.add_argument("--variant", nargs="+", default=["as shipped"], choices=list(VARIANTS), metavar="NAME")
     shared.add_argument("--updates", type=float, default=5, metavar="PER_SECOND", help="of a running pod's status")
@@ -52,7 +59,27 @@ def _parser() -> argparse.ArgumentParser:
     whole.add_argument("--seed", type=int, default=1)
     whole.add_argument("--event", nargs="+", default=list(EVENTS), choices=list(EVENTS), metavar="EVENT")
     whole.set_defaults(measure=_time_to_whole)
+    cards = benches.add_parser("fragmentation", parents=[kept], help="whole GPUs kept free; needs no control plane")
+    cards.add_argument("--nodes", type=int, default=16)
+    cards.add_argument("--cards", type=int, default=4, help="of each node")
+    cards.add_argument("--arrivals", type=int, default=2000, help="of each stream")
+    cards.add_argument("--streams", type=int, default=5, help="of each load")
+    cards.add_argument("--load", type=float, nargs="+", default=[0.5, 0.7, 0.9], help="parts of all cards asked for")
+    cards.set_defaults(run=_fragmentation)
+    small = benches.add_parser("packing", parents=[kept], help="the same for small sets, against CP-SAT's optimum")
+    small.add_argument("--sets", type=int, default=500)
+    small.set_defaults(run=lambda options: measure_against_optimum(cases=options.sets))
     return parser
+
+
+def _fragmentation(options: argparse.Namespace) -> Iterator[Row]:
+    return measure_fragmentation(
+        nodes=options.nodes,
+        cards=options.cards,
+        arrivals=options.arrivals,
+        loads=options.load,
+        seeds=range(options.streams),
+    )
 
 
 def _waiting_load(cluster: Cluster, options: argparse.Namespace) -> Iterator[Row]:

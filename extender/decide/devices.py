@@ -9,7 +9,6 @@ A card whose cores are all taken takes nobody more, and who asks for all cores w
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Final
 
 from msgspec import structs
@@ -43,13 +42,15 @@ MOST_PODS: Final = 4096
 """How many pods that take nothing measurable fit a card: more than any node runs."""
 
 _PPM: Final = 1_000_000
+ANY_CARD: Final = CardTerms()
+UNUSED: Final = CardUse()
 
 
 def fit_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> tuple[CardReason, ...]:
     """Return why the node's cards do not do for such a pod; empty if they do."""
     if isinstance(request, BadCardRequest):
         return (CardRequestBad(request.problem),)
-    inventory = _inventory_for(request, room)
+    inventory = inventory_for(request, room)
     if inventory is None:
         if request.dialect is not CardDialect.WHOLE:
             return (CardsNotServed(request.dialect),)
@@ -58,36 +59,32 @@ def fit_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> tuple[Ca
         return (CardsUnreadable(inventory.problem),)
     if room.unknown_cards:
         return (CardsHandedOutWhole(),)
-    if _choose(request, inventory, room.taken_cards) is not None:
+    if _is_enough(request, inventory, room.taken_cards):
         return ()
-    return (TooLittleOfCards(),) if _choose(request, inventory, {}) is not None else (NoCardMatches(),)
+    return (TooLittleOfCards(),) if _is_enough(request, inventory, {}) else (NoCardMatches(),)
 
 
 def choose_cards(request: CardRequest | BadCardRequest, room: NodeRoom) -> tuple[CardShare, ...]:
     """Return the cards that such a pod gets on the node; none where it does not fit, or the kubelet picks them."""
-    inventory = _inventory_for(request, room)
+    inventory = inventory_for(request, room)
     if inventory is None or isinstance(request, BadCardRequest) or room.unknown_cards:
         return ()
-    return tuple(_choose(request, inventory, room.taken_cards) or ())
+    return tuple(take_cards(request, free_cards(request.terms, inventory, room.taken_cards), inventory) or ())
 
 
 def count_fitting(request: CardRequest | BadCardRequest, room: NodeRoom) -> int:
     """Return how many such pods the node's cards take beside one another."""
     if isinstance(request, BadCardRequest):
         return 0
-    inventory = _inventory_for(request, room)
+    inventory = inventory_for(request, room)
     if inventory is None:
         return MOST_PODS if request.dialect is CardDialect.WHOLE and not room.taken_cards else 0
     if room.unknown_cards:
         return 0
-    free = _free_cards(request.terms, inventory, room.taken_cards)
-    if len(request.needs) == 1 and not (request.terms.one_numa and request.needs[0].count > 1):
-        need = request.needs[0]
-        return _times([each.times(need) for each in free], need.count)
-    for count in range(MOST_PODS):
-        if _take(request, free, spread=inventory.spread) is None:
-            return count
-    return MOST_PODS
+    if len(request.needs) == 1:
+        return _count_alone(request.needs[0], request.terms, inventory, room.taken_cards)
+    free = free_cards(request.terms, inventory, room.taken_cards)
+    return next((count for count in range(MOST_PODS) if take_cards(request, free, inventory) is None), MOST_PODS)
 
 
 def overdrawn_cards(room: NodeRoom) -> frozenset[str]:
@@ -123,16 +120,11 @@ def alike_cards(room: NodeRoom) -> tuple[object, ...]:
         return ()
     taken = room.taken_cards
     cards = [structs.replace(card, uuid="", links=()) for card in inventory.cards]
-    uses = [taken.get(card.key, CardUse()) for card in inventory.cards]
+    uses = [taken.get(card.key, UNUSED) for card in inventory.cards]
     return inventory.manager, inventory.spread, room.unknown_cards, *zip(cards, uses, strict=True)
 
 
-def opened_cards(before: NodeRoom, after: NodeRoom) -> int:
-    """Return how many cards that nobody used are in use after some pods were placed."""
-    return len(after.taken_cards) - len(before.taken_cards)
-
-
-def _inventory_for(request: CardRequest | BadCardRequest, room: NodeRoom) -> CardInventory | None:
+def inventory_for(request: CardRequest | BadCardRequest, room: NodeRoom) -> CardInventory | None:
     """Return the node's cards where those of such a pod are ours to choose."""
     inventory = room.node.inventory
     if inventory is None or isinstance(request, BadCardRequest):
@@ -140,65 +132,87 @@ def _inventory_for(request: CardRequest | BadCardRequest, room: NodeRoom) -> Car
     return inventory if request.dialect in CHOICES[inventory.manager] else None
 
 
-class _FreeCard:
-    """What is left of a card while cards are chosen."""
+def _is_enough(request: CardRequest, inventory: CardInventory, taken: Mapping[str, CardUse]) -> bool:
+    if len(request.needs) > 1:
+        return take_cards(request, free_cards(request.terms, inventory, taken), inventory) is not None
+    return _count_alone(request.needs[0], request.terms, inventory, taken, most=1) > 0
+
+
+def _count_alone(
+    need: CardNeed, terms: CardTerms, inventory: CardInventory, taken: Mapping[str, CardUse], most: int = MOST_PODS
+) -> int:
+    """Return how many pods of one container that asks for cards find them; it is told up to `most`."""
+    any_will_do = terms == ANY_CARD
+    by_numa: dict[int, list[int]] = {}
+    for card in inventory.cards:
+        if card.healthy and (any_will_do or is_wanted(card, terms)):
+            times = times_on(card, taken.get(card.key, UNUSED), need)
+            if times:
+                by_numa.setdefault(card.numa if terms.one_numa else 0, []).append(times)
+    return sum(_times(times, need.count, most) for times in by_numa.values())
+
+
+def times_on(card: Card, use: CardUse, need: CardNeed) -> int:
+    """Return how many such needs fit on the card one after the other."""
+    core_milli = card.core_milli - use.core_milli
+    if core_milli <= 0 or (use.shares and need.core_milli >= card.core_milli):
+        return 0
+    times = card.slots - use.shares if card.slots else MOST_PODS
+    if need.core_milli:
+        times = min(times, core_milli // need.core_milli)
+    memory_bytes = need.memory_bytes or (need.memory_milli and _memory_on(card, need))
+    if memory_bytes:
+        times = min(times, (card.memory_bytes - use.memory_bytes) // memory_bytes)
+    return max(0, times)
+
+
+def fullness_of(card: Card, use: CardUse) -> int:
+    """Return how much of the card is taken, in millionths, of what is taken most of."""
+    of_core = _PPM * use.core_milli // card.core_milli
+    return max(of_core, _PPM * use.memory_bytes // card.memory_bytes) if card.memory_bytes else of_core
+
+
+def _memory_on(card: Card, need: CardNeed) -> int:
+    """Return how much memory of the card the need comes to."""
+    part = card.memory_bytes * need.memory_milli // 1000
+    return need.memory_bytes or part - part % need.memory_unit
+
+
+class FreeCard:
+    """A card that will do, with what is taken of it while cards are chosen."""
+
+    __slots__ = ("card", "use")
 
     def __init__(self, card: Card, use: CardUse) -> None:
         self.card = card
-        self.core_milli = card.core_milli - use.core_milli
-        self.memory_bytes = card.memory_bytes - use.memory_bytes
-        self.shares = use.shares
-
-    def memory_for(self, need: CardNeed) -> int:
-        """Return how much memory of this card the need comes to."""
-        part = self.card.memory_bytes * need.memory_milli // 1000
-        return need.memory_bytes or part - part % need.memory_unit
-
-    def times(self, need: CardNeed) -> int:
-        """Return how many such needs fit one after the other."""
-        card, memory_bytes = self.card, self.memory_for(need)
-        if self.core_milli <= 0 or (need.core_milli >= card.core_milli and self.shares):
-            return 0
-        most = [MOST_PODS if not card.slots else card.slots - self.shares]
-        if need.core_milli:
-            most.append(self.core_milli // need.core_milli)
-        if memory_bytes:
-            most.append(self.memory_bytes // memory_bytes)
-        return max(0, min(most))
+        self.use = use
 
     def take(self, need: CardNeed) -> CardShare:
         """Give it to a container."""
-        share = CardShare(
-            self.card.index, self.card.uuid, need.core_milli, self.memory_for(need), container=need.container
-        )
-        self.core_milli -= share.core_milli
-        self.memory_bytes -= share.memory_bytes
-        self.shares += 1
+        card = self.card
+        share = CardShare(card.index, card.uuid, need.core_milli, _memory_on(card, need), container=need.container)
+        self.use = self.use.plus(share, 1)
         return share
 
-    @property
-    def fullness(self) -> int:
-        """How much of it is taken, in millionths, of what is taken most of."""
-        memory = self.card.memory_bytes
-        of_memory = _PPM - _PPM * self.memory_bytes // memory if memory else 0
-        return max(_PPM - _PPM * self.core_milli // self.card.core_milli, of_memory)
-
-    def nearness(self, other: "_FreeCard") -> int:
+    def nearness(self, other: "FreeCard") -> int:
         """Return how near the cards are, as far as the inventory says it."""
         if self.card.links:
             return next((near for key, near in self.card.links if key == other.card.key), 0)
         return int(self.card.numa == other.card.numa >= 0)
 
 
-def _free_cards(terms: CardTerms, inventory: CardInventory, taken: Mapping[str, CardUse]) -> list[_FreeCard]:
+def free_cards(terms: CardTerms, inventory: CardInventory, taken: Mapping[str, CardUse]) -> list[FreeCard]:
+    """Return the healthy cards that will do."""
+    any_will_do = terms == ANY_CARD
     return [
-        _FreeCard(card, taken.get(card.key, CardUse()))
+        FreeCard(card, taken.get(card.key, UNUSED))
         for card in inventory.cards
-        if card.healthy and _matches(card, terms)
+        if card.healthy and (any_will_do or is_wanted(card, terms))
     ]
 
 
-def _matches(card: Card, terms: CardTerms) -> bool:
+def is_wanted(card: Card, terms: CardTerms) -> bool:
+    """Whether the card is one of those that will do."""
     if terms.uuids and card.uuid not in terms.uuids:
         return False
     if card.uuid and card.uuid in terms.not_uuids:
@@ -209,64 +223,90 @@ def _matches(card: Card, terms: CardTerms) -> bool:
     return not any(model and unwanted.lower() in model for unwanted in terms.not_models)
 
 
-def _choose(request: CardRequest, inventory: CardInventory, taken: Mapping[str, CardUse]) -> list[CardShare] | None:
-    return _take(request, _free_cards(request.terms, inventory, taken), spread=inventory.spread)
+def is_spread(request: CardRequest, inventory: CardInventory) -> bool:
+    """Whether the pod's shares go to the emptiest cards."""
+    return inventory.spread if request.terms.spread is None else request.terms.spread
 
 
-def _take(request: CardRequest, free: Sequence[_FreeCard], *, spread: bool) -> list[CardShare] | None:
-    """Take the cards for one pod, container after container; None where there are too few."""
-    spread = spread if request.terms.spread is None else request.terms.spread
+def take_cards(request: CardRequest, free: Sequence[FreeCard], inventory: CardInventory) -> list[CardShare] | None:
+    """Take the cards for one pod, the largest container first; None where there are too few."""
+    needs = request.needs
+    if len(needs) > 1:
+        needs = tuple(
+            sorted(needs, key=lambda each: (each.core_milli, each.memory_bytes, each.memory_milli), reverse=True)
+        )
+    spread = is_spread(request, inventory)
     shares: list[CardShare] = []
-    for need in request.needs:
-        picked = _pick(need, [each for each in free if each.times(need)], request.terms, spread=spread)
+    for need in needs:
+        takers = [each for each in free if times_on(each.card, each.use, need)]
+        picked = _pick(need, takers, request.terms, spread=spread)
         if picked is None:
             return None
         shares += [each.take(need) for each in picked]
-    return shares
+    return sorted(shares, key=lambda share: share.container) if len(needs) > 1 else shares
 
 
-def _pick(need: CardNeed, takers: Sequence[_FreeCard], terms: CardTerms, *, spread: bool) -> Sequence[_FreeCard] | None:
+def _pick(need: CardNeed, takers: Sequence[FreeCard], terms: CardTerms, *, spread: bool) -> Sequence[FreeCard] | None:
     """Return the cards for one container among those that take it."""
     if terms.one_numa and need.count > 1:
-        by_numa = [[each for each in takers if each.card.numa == numa] for numa in {t.card.numa for t in takers}]
+        by_numa = _by_numa(takers).values()
         enough = [cards for cards in by_numa if len(cards) >= need.count]
         takers = min(enough, key=lambda cards: (len(cards), cards[0].card.numa), default=[])
-    if len(takers) < need.count:
-        return None
-    if all(not each.shares for each in takers):
+    if len(takers) <= need.count:
+        return takers if len(takers) == need.count else None
+    used = [each for each in takers if each.use.shares]
+    if not used:
         return _nearest(takers, need.count)
+    if need.count == 1 and not spread:
+        return [max(used, key=lambda each: (fullness_of(each.card, each.use), -each.card.index))]
     sign = 1 if spread else -1
-    fullest = sorted(takers, key=lambda each: (sign * bool(each.shares), sign * each.fullness, each.card.index))
+    fullest = sorted(
+        takers,
+        key=lambda each: (sign * bool(each.use.shares), sign * fullness_of(each.card, each.use), each.card.index),
+    )
     if need.count == 1 or _costs_one(fullest, need):
         return fullest[: need.count]
-    return sorted(fullest, key=lambda each: -each.times(need))[: need.count]
+    return sorted(fullest, key=lambda each: -times_on(each.card, each.use, need))[: need.count]
 
 
-def _costs_one(ordered: Sequence[_FreeCard], need: CardNeed) -> bool:
+def _costs_one(ordered: Sequence[FreeCard], need: CardNeed) -> bool:
     """Whether the first of these cards, once taken, leave room for all but one of the pods that fit now."""
-    times = [each.times(need) for each in ordered]
+    times = [times_on(each.card, each.use, need) for each in ordered]
     after = [count - (place < need.count) for place, count in enumerate(times)]
     return _times(after, need.count) >= _times(times, need.count) - 1
 
 
-def _times(times: Sequence[int], count: int) -> int:
-    """Return how many pods fit of which each takes `count` different cards that take so many."""
+def _times(times: Sequence[int], count: int, most: int = MOST_PODS) -> int:
+    """Return how many pods fit, up to `most`, of which each takes `count` different cards that take so many."""
     if count == 1:
-        return sum(times)
-    pods = sum(times) // count
-    while pods and sum(min(most, pods) for most in times) < count * pods:
-        pods -= 1
+        return min(most, sum(times))
+    pods = min(most, sum(times) // count)
+    while pods:
+        in_turn = sum(min(each, pods) for each in times) // count  # none takes a pod twice, so that more never fit
+        if in_turn >= pods:
+            break
+        pods = in_turn
     return pods
 
 
-def _nearest(takers: Sequence[_FreeCard], count: int) -> list[_FreeCard]:
+def _by_numa(cards: Sequence[FreeCard]) -> dict[int, list[FreeCard]]:
+    groups: dict[int, list[FreeCard]] = {}
+    for each in cards:
+        groups.setdefault(each.card.numa, []).append(each)
+    return groups
+
+
+def _nearest(takers: Sequence[FreeCard], count: int) -> Sequence[FreeCard]:
     """Return cards near one another, and rather those that are far from the ones that stay free."""
-    if all(each.card.numa == takers[0].card.numa and not each.card.links for each in takers):
-        return list(islice(takers, count))
+    groups = _by_numa(takers)
+    if not any(each.card.links for each in takers) and (len(groups) == 1 or -1 not in groups):
+        enough = [cards for cards in groups.values() if len(cards) >= count]
+        if enough:
+            return min(enough, key=len)[:count]
     return min((_around(seed, takers, count) for seed in takers), key=lambda found: _apartness(found, takers))
 
 
-def _around(seed: _FreeCard, takers: Sequence[_FreeCard], count: int) -> list[_FreeCard]:
+def _around(seed: FreeCard, takers: Sequence[FreeCard], count: int) -> list[FreeCard]:
     found = [seed]
     while len(found) < count:
         rest = [each for each in takers if each not in found]
@@ -274,7 +314,7 @@ def _around(seed: _FreeCard, takers: Sequence[_FreeCard], count: int) -> list[_F
     return found
 
 
-def _apartness(found: Sequence[_FreeCard], takers: Sequence[_FreeCard]) -> tuple[int, int, list[int]]:
+def _apartness(found: Sequence[FreeCard], takers: Sequence[FreeCard]) -> tuple[int, int, list[int]]:
     inside = sum(each.nearness(other) for each in found for other in found if other is not each)
     outside = sum(each.nearness(other) for each in found for other in takers if other not in found)
     return -inside, outside, [each.card.index for each in found]

@@ -35,6 +35,9 @@ class Rank(NamedTuple):
     taken: int
     """How many it would take itself, counted negatively."""
 
+    wear: int
+    """What they cost it in whole cards."""
+
     spare: int
     node: str
 
@@ -118,7 +121,8 @@ def _domains(
     domains: dict[Domain, list[Rank]] = {}
     for name, room in capacity.items():
         taken, together = min(room, count), min(beside[domain_of(name, affinity_keys)], count)
-        rank = Rank(name not in homes, -together, -taken, room - taken, name)
+        wear = trial.wear(pod.shape, name, taken) if pod.shape.cards is not None else 0
+        rank = Rank(name not in homes, -together, -taken, wear, room - taken, name)
         domains.setdefault(domain_of(name, keys), []).append(rank)
     for ranked in domains.values():
         ranked.sort(reverse=True)

@@ -1,9 +1,10 @@
 """Which nodes for the members of one gang, all at once?
 
 Members of equal shape and role are one class. Nodes are filled one after another, each with as many members as it
-takes: nodes that hold siblings first, then the node that takes most, the tightest among equals. So a gang lands whole
-on one node where one takes it, and workers land beside their parameter server, which is placed before them. Where that
-strands a mixed gang, its hardest classes are placed first instead.
+takes: nodes that hold siblings first, then the node that takes most; among equals the one that loses the fewest whole
+cards (`wear`), and then the tightest. So a gang lands whole on one node where one takes it, and workers land beside
+their parameter server, which is placed before them. Where that strands a mixed gang, its hardest classes are placed
+first instead.
 
 For a single class both orders find a placement whenever one exists. For several they may miss one, so that other ways
 are searched for at last (`search`), which tries all of them for a small gang. Members that ask
@@ -29,6 +30,9 @@ from extender.model.verdict import Placement
 
 LEADER_ROLES = frozenset({"ps", "master", "chief", "launcher"})
 """Roles that the other members talk to: the others are placed around them."""
+
+_MOST_SPARE = 1 << 40
+"""More members than any node has room for, be it for pods that ask for hardly anything."""
 
 
 class Member(Struct, frozen=True):
@@ -214,9 +218,9 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
     """
 
     def worth(name: str) -> tuple[bool, int, int, str]:
-        counts, spare = _share(classes, name, trial)
+        counts, cost = _share(classes, name, trial)
         total = sum(counts)
-        return (not total or name not in homes, -total, spare, name)
+        return (not total or name not in homes, -total, cost, name)
 
     heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
     heapq.heapify(heap)
@@ -230,18 +234,23 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
 
 
 def _share(classes: list[_Class], name: str, trial: Trial) -> tuple[list[int], int]:
-    """How many of each class the node takes beside one another, and how many more of the last it could."""
+    """How many of each class the node takes together, and what that costs it, less being better.
+
+    That is whole cards, and then how many more of the last class it could have taken.
+    """
     mark = trial.mark()
     counts = []
-    spare = 0
+    spare, wear = 0, 0
     for one in classes:
         count = 0
         if one.left and name in one.nodes:
             capacity = trial.capacity(one.shape, name)
             count = min(capacity, len(one.left))
             spare = capacity - count
+            if count and one.shape.cards is not None:
+                wear += trial.wear(one.shape, name, count)
             if count and one is not classes[-1]:  # nobody looks after the last
                 trial.place(one.pod, name, count)
         counts.append(count)
     trial.undo(mark)
-    return counts, spare
+    return counts, wear * _MOST_SPARE + spare

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from extender.decide.devices import count_fitting
 from extender.decide.fit import fit_node, fit_room
+from extender.decide.wear import wear_of
 from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
@@ -50,6 +51,11 @@ def capacity_on(name: str, shape: PodShape, snapshot: Snapshot) -> int:
     if shape.cards is None:  # then it is as quick as to look it up
         return capacity(shape, snapshot.rooms[name])
     return _on_room(_table("capacity", shape, snapshot), name, snapshot.rooms[name], partial(capacity, shape))
+
+
+def wear_on(name: str, shape: PodShape, snapshot: Snapshot) -> int:
+    """Return what one pod of the shape costs a node of the snapshot in whole cards."""
+    return _on_room(_table("wear", shape, snapshot), name, snapshot.rooms[name], partial(wear_of, shape))
 
 
 def _once(what: str, shape: PodShape, snapshot: Snapshot, look_up: Callable[[PodShape, Snapshot], T]) -> T:

@@ -10,7 +10,8 @@ from msgspec import structs
 from extender.decide.devices import choose_cards
 from extender.decide.fit import fit_node
 from extender.decide.neighbourhood import Neighbourhood
-from extender.decide.room import capacity, capacity_on
+from extender.decide.room import capacity, capacity_on, wear_on
+from extender.decide.wear import wear_of
 from extender.model.node import NodeRoom, repels
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
@@ -58,6 +59,12 @@ class Trial:
         """Return how many pods of the shape find room on the node; nothing but room is looked at."""
         changed = self._changed.get(node_name)
         return capacity(shape, changed) if changed else capacity_on(node_name, shape, self._snapshot)
+
+    def wear(self, shape: PodShape, node_name: str, count: int) -> int:
+        """Return what so many pods of the shape cost the node in whole cards; less is better."""
+        if count == 1 and node_name not in self._changed:  # a single pod looks at every node
+            return wear_on(node_name, shape, self._snapshot)
+        return wear_of(shape, self.room(node_name), count)
 
     def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
         """Put `count` such pods on the node; whether they fit is the caller's question to `capacity` and `fit`.
