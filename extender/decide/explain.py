@@ -185,6 +185,8 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
             return f'Gang "{gang.key}" waits for its members: fewer than the minimum {least} of role "{role}" exist'
         case Gathering(min_available):
             return f'Gang "{gang.key}" waits for its members: fewer than its min-available {min_available} exist'
+        case NoRoom() if _bad_request(admission):
+            return explain_bad_cards(gang, admission)
         case NoRoom(member, reasons):
             on_nodes = f'"0/{len(reasons)} nodes are available: {tally(reasons.values())}."'
             if solo_pod(gang.key):
@@ -193,6 +195,17 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
             return f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason {on_nodes}'
         case _:
             assert_never(admission)
+
+
+def explain_bad_cards(gang: Gang, why: NoRoom) -> str:
+    """Say of a gang with a member whose request for GPUs makes no sense what is wrong with it."""
+    who = "" if solo_pod(gang.key) else f': its member Pod "{why.member}"'
+    return f"{_named(gang.key)}{who} asks for GPUs in a way that cannot be honoured: {_bad_request(why)}"
+
+
+def _bad_request(why: NoRoom) -> str:
+    every = (reason for reasons in why.reasons.values() for reason in reasons)
+    return next((reason.problem for reason in every if isinstance(reason, CardRequestBad)), "")
 
 
 def explain_gathering(gang: Gang) -> str:
@@ -316,6 +329,8 @@ def announce_incomplete(gang: Gang) -> Announcement:
 
 def announce_too_large(gang: Gang, why: NoRoom) -> Announcement:
     """Make the Event for a gang that cannot run on this cluster, whoever ends."""
+    if _bad_request(why):
+        return Announcement(gang.oldest, "Warning", "BadGpuRequest", "Planning", explain_bad_cards(gang, why))
     if solo_pod(gang.key):
         note = (
             f"{_named(gang.key)} fits no node, even with nothing else on the nodes ({tally(why.reasons.values())}). It "

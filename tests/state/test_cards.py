@@ -64,7 +64,10 @@ def test_a_request_that_makes_no_sense_is_rejected_with_its_reason() -> None:
     rig = Rig(a_gpu_node("n1"))
     pod = a_pod("a", shape=a_shape(gpu=0, cards=BadCardRequest("the limit 0.4 is below the request 0.5")))
     rig.create(pod)
-    assert "1 node(s) cannot give what is asked of GPUs: the limit 0.4 is below the request 0.5" in rig.text_for(pod)
+    text = 'Pod "default/a" asks for GPUs in a way that cannot be honoured: the limit 0.4 is below the request 0.5'
+    assert rig.text_for(pod) == text
+    rig.later()
+    assert [(event.reason, event.note) for event in rig.announcements] == [("BadGpuRequest", text)]
 
 
 def test_a_card_that_vanishes_takes_the_room_of_those_on_their_way_with_it() -> None:
