@@ -255,18 +255,25 @@ def _pick(need: CardNeed, takers: Sequence[FreeCard], terms: CardTerms, *, sprea
     if len(takers) <= need.count:
         return takers if len(takers) == need.count else None
     used = [each for each in takers if each.use.shares]
-    if not used:
-        return _nearest(takers, need.count)
-    if need.count == 1 and not spread:
+    if need.count == 1 and used and not spread:
         return [max(used, key=lambda each: (fullness_of(each.card, each.use), -each.card.index))]
+    best = _by_fullness(takers, spread=spread) if used else _nearest_first(takers, need.count)
+    if need.count == 1 or _costs_one(best, need):
+        return best[: need.count]
+    return sorted(best, key=lambda each: -times_on(each.card, each.use, need))[: need.count]
+
+
+def _by_fullness(takers: Sequence[FreeCard], *, spread: bool) -> list[FreeCard]:
     sign = 1 if spread else -1
-    fullest = sorted(
+    return sorted(
         takers,
         key=lambda each: (sign * bool(each.use.shares), sign * fullness_of(each.card, each.use), each.card.index),
     )
-    if need.count == 1 or _costs_one(fullest, need):
-        return fullest[: need.count]
-    return sorted(fullest, key=lambda each: -times_on(each.card, each.use, need))[: need.count]
+
+
+def _nearest_first(takers: Sequence[FreeCard], count: int) -> list[FreeCard]:
+    near = _nearest(takers, count)
+    return [*near, *(each for each in takers if each not in near)]
 
 
 def _costs_one(ordered: Sequence[FreeCard], need: CardNeed) -> bool:
