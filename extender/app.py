@@ -83,7 +83,7 @@ class App:
         deadlines = Deadlines(gangs.gathering_seconds, gangs.binding_seconds, gangs.patience_seconds)
         self._planner = Planner(self._cluster, deadlines)
         self._barrier = Barrier(self._cluster, self._metrics)
-        self._turns = Turns(self._cluster)
+        self._turns = Turns(self._cluster, self._metrics)
         self._watches: list[Reflector[Any]] = [
             Reflector(source, api, self._metrics) for source in _sources(self._cluster, config)
         ]

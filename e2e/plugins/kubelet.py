@@ -1,7 +1,7 @@
 """A stand-in for the kubelets of nodes with a device plugin: whom do they ask for devices, and for how many?
 
 For each container that asks for the plugin's resource they ask for so many, and say neither the pod nor the container.
-Then the pod runs. Pods are admitted one by one, in the order that the caller says.
+Pods are admitted one by one, in the order that the caller says; their containers start later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,28 +42,29 @@ class PluginKubelet:
         return self.admit(sorted(waiting, key=_bound_at))
 
     def admit(self, pods: Iterable[Object]) -> list[str]:
-        """Admit these pods in this order; return their names."""
-        names = []
-        for pod in pods:
-            self._admit(pod)
-            names.append(pod["metadata"]["name"])
-        return names
+        """Admit these pods in this order, and start their containers once all of them are; return their names."""
+        admitted = [pod for pod in pods if self._admit(pod)]
+        for pod in admitted:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self._api.patch(_status_path(pod), running(pod, now))
+        return [pod["metadata"]["name"] for pod in admitted]
 
-    def _admit(self, pod: Object) -> None:
-        spec, metadata = pod["spec"], pod["metadata"]
-        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+    def _admit(self, pod: Object) -> bool:
+        spec, name = pod["spec"], pod["metadata"]["name"]
         try:
             for container in (*spec.get("initContainers", ()), *spec["containers"]):
                 count = int(container.get("resources", {}).get("limits", {}).get(self._plugin.resource, "0"))
                 if count:
-                    environment = self._plugin.allocate(spec["nodeName"], count)
-                    self.environments[metadata["name"], container["name"]] = environment
+                    self.environments[name, container["name"]] = self._plugin.allocate(spec["nodeName"], count)
         except AllocationError as error:
             status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
-            self._api.patch(f"{path}/status", {"status": status})
-            return
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._api.patch(f"{path}/status", running(pod, now))
+            self._api.patch(_status_path(pod), {"status": status})
+            return False
+        return True
+
+
+def _status_path(pod: Object) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
 
 
 def _bound_at(pod: Object) -> str:

@@ -14,9 +14,12 @@ from msgspec.json import Decoder
 
 from extender.apiserver import MERGE_PATCH, ApiServer, NoAnswerError, Response
 from extender.backoff import Backoff
-from extender.effects.retry import TRIES, TRY_S, settle
+from extender.effects.retry import TRY_S, settle
 from extender.model.pod import Pod
 from extender.wire.cards.node_lock import EXPIRES_S, NodeLock, read_lock
+
+RELEASE_S = 1.0
+"""How long the answer to a bind call waits for a release. It is not needed: the next one finds that nobody uses it."""
 
 
 class _Metadata(Struct):
@@ -81,18 +84,22 @@ class NodeLocks:
             return f"the API server's answer makes no sense: {error}"
 
     async def release(self, lock: str, node: str, pod: Pod) -> None:
-        """Unlock the node if it is locked for the pod; should that fail, the next one finds that nobody uses it."""
-        for _ in range(TRIES):
-            try:
-                answer = await self._get(node)
-                found = _NODE.decode(answer.body).metadata if answer.status == 200 else _Metadata()
-                held = read_lock((found.annotations or {}).get(lock, ""))
-                if held is None or not _is_of(held, pod):
-                    return
-                if (await self._patch(node, found, lock, None)).status != 409:
-                    return
-            except (NoAnswerError, MsgspecError):
-                return
+        """Unlock the node if it is locked for the pod, as far as that is soon done. Raises nothing."""
+        try:
+            async with asyncio.timeout(RELEASE_S):
+                while not await self._is_released(lock, node, pod):
+                    pass
+        except (TimeoutError, NoAnswerError, MsgspecError):
+            return
+
+    async def _is_released(self, lock: str, node: str, pod: Pod) -> bool:
+        """Try once; False where somebody else changed the node meanwhile."""
+        answer = await self._get(node)
+        if answer.status != 200:
+            return True
+        found = _NODE.decode(answer.body).metadata
+        held = read_lock((found.annotations or {}).get(lock, ""))
+        return held is None or not _is_of(held, pod) or (await self._patch(node, found, lock, None)).status != 409
 
     def _other_owner(self, node: _Metadata, lock: str, name: str, pod: Pod) -> NodeLock | None:
         held = read_lock((node.annotations or {}).get(lock, ""))

@@ -160,12 +160,12 @@ class Bind:
 
     def _card_problem(self, pod: Pod, node: str) -> str:
         """Say what is wrong by now with the cards that are held for the pod."""
-        room = self._cluster.snapshot().rooms.get(node)
-        if room is None or pod.node_name:
+        if pod.shape.cards is None or pod.node_name:
             return ""
-        slot = self._cluster.reservations.slot_of(pod.uid)
+        room, slot = self._cluster.snapshot().rooms.get(node), self._cluster.reservations.slot_of(pod.uid)
         cards = slot.cards if slot is not None and slot.node == node else ()
-        return "" if still_holds(pod.shape, cards, room) else explain_lost_cards(pod, node)
+        is_fine = room is not None and still_holds(pod.shape, cards, room)
+        return "" if is_fine else explain_lost_cards(pod, node)
 
     def _annotations(self, pod: Pod, node: str) -> Mapping[str, str]:
         slot, room = self._cluster.reservations.slot_of(pod.uid), self._cluster.snapshot().rooms.get(node)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from extender.decide.explain import explain_superseded_turn, explain_turn
 from extender.model.device import CHOICES, CardRequest
 from extender.model.pod import Pod, PodUid
+from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.wire.cards.handshake import Handshake
 from extender.wire.cards.handshakes import HANDSHAKES
@@ -52,8 +53,9 @@ class _Waiter(Struct):
 class Turns:
     """The bind calls that wait for a device plugin, by queue."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, metrics: Metrics) -> None:
         self._cluster = cluster
+        self._metrics = metrics
         self._waiting: dict[Queue, list[_Waiter]] = {}
         self._posting: dict[Queue, PodUid] = {}
         self._since_s: dict[PodUid, float] = {}
@@ -73,7 +75,8 @@ class Turns:
         waiters.sort(key=lambda each: each.until_s)  # who waited for his gang meanwhile keeps his place
         self._reconsider(queue, now_s)
         self._cluster.changes.wake()  # its time may be the next to be over
-        return await waiter.verdict
+        with self._metrics.queued_binds.track_inprogress():
+            return await waiter.verdict
 
     def end(self, uid: PodUid) -> None:
         """Let the next one go: the pod was not bound."""

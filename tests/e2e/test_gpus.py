@@ -16,6 +16,7 @@ from e2e.plugins.gpushare import GpushareStandIn
 from e2e.plugins.hami import LOCK, HamiStandIn
 from e2e.plugins.kubelet import PluginKubelet
 from e2e.plugins.volcano_vgpu import VolcanoVgpuStandIn
+from extender.verbs.turns import PLUGIN_S
 from tests.e2e.gang_watch import GANG_NAME, MIN_AVAILABLE, SETTLING_S, watch_gangs
 from tests.e2e.gpu_nodes import (
     add_gpushare_node,
@@ -193,6 +194,22 @@ def test_gpushare_gets_the_next_pod_of_a_size_when_it_has_taken_up_the_one_befor
         assert kubelet.environments[name, "main"]["NVIDIA_VISIBLE_DEVICES"] == written["ALIYUN_COM_GPU_MEM_IDX"]
     cards = Counter(annotations_of(namespace, name)["ALIYUN_COM_GPU_MEM_IDX"] for name in bound(namespace))
     assert sorted(cards.values()) == [1, 2]
+
+
+def test_who_waits_for_a_plugin_that_is_away_goes_to_another_node(cluster: Cluster, namespace: Namespace) -> None:
+    add_gpushare_node(cluster, "gpu-0")
+    memory = {"aliyun.com/gpu-mem": "6"}
+    namespace.apply(gpu_pod("first", memory))
+    wait_bound(namespace, 1)
+    namespace.apply(gpu_pod("second", memory))
+    assert stays(lambda: len(bound(namespace)) == 1)
+    add_gpushare_node(cluster, "gpu-1")
+    wait_for(lambda: len(bound(namespace)) == 2, PLUGIN_S + DEADLINE_S, "the second one is bound")
+    assert {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in namespace.pods()} == {
+        "first": "gpu-0",
+        "second": "gpu-1",
+    }
+    assert "has not taken up pod" in namespace.describe_pod("second")
 
 
 def test_a_gang_of_equal_pods_goes_to_its_plugin_one_by_one(cluster: Cluster, namespace: Namespace) -> None:
