@@ -105,7 +105,7 @@ class App:
                 report=self._statuses.submit,
             ),
         )
-        locks = NodeLocks(api, self._turns.may_have_locked, time.time)
+        locks = NodeLocks(api, self._turns.lock_use, time.time)
         posting = Posting(Binder(api, self._metrics), locks, time.time, gangs.binding_seconds)
         bind = Bind(self._cluster, self._planner, self._barrier, self._turns, posting)
         self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)

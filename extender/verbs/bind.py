@@ -107,6 +107,7 @@ class Bind:
             refusal = await self._turns.wait(pod, node, until_s, is_connected, now_s())
         if refusal is not None and refusal.repeated:
             return refusal.text
+        pod = self._cluster.pods.get(pod.uid, pod)
         outcome = BindOutcome("unknown")
         try:
             if refusal is None:

@@ -20,6 +20,7 @@ from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.wire.cards.handshake import Handshake
 from extender.wire.cards.handshakes import HANDSHAKES
+from extender.wire.cards.node_lock import LockUse
 
 PLUGIN_S = 30.0
 """How long a plugin may take before nobody waits for it any more. It answers within a second once the kubelet has
@@ -112,16 +113,18 @@ class Turns:
             return None
         return HANDSHAKES.get(inventory.manager) if request.dialect in CHOICES[inventory.manager] else None
 
-    def may_have_locked(self, node: str, namespace: str, name: str) -> bool:
-        """Whether the lock of a node is in use that names this pod: its scheduler or the plugin is still at it.
+    def lock_use(self, node: str, namespace: str, name: str) -> LockUse:
+        """Return whether the lock of a node that names this pod still counts.
 
         Of ours, unbound pods have no lock: who asks has the turn, and it was not theirs.
         """
-        named = (pod for pod in self._cluster.pods.values() if (pod.namespace, pod.name) == (namespace, name))
-        return any(
-            pod.awaits_plugin and pod.node_name == node if pod.node_name else not self._cluster.gangs.serves(pod)
-            for pod in named
-        )
+        named = [pod for pod in self._cluster.pods.values() if (pod.namespace, pod.name) == (namespace, name)]
+        if any(pod.node_name == node and pod.occupies_node and pod.awaits_plugin for pod in named):
+            return LockUse.WANTED
+        if any(pod.node_name == node and pod.occupies_node for pod in named):
+            return LockUse.ENDING
+        is_bound_by_others = any(not pod.node_name and not self._cluster.gangs.serves(pod) for pod in named)
+        return LockUse.WANTED if is_bound_by_others else LockUse.OVER
 
     def _queue_of(self, pod: Pod, node: str) -> Queue | None:
         handshake = self.handshake_on(pod, node)
@@ -139,8 +142,11 @@ class Turns:
     def _reconsider(self, queue: Queue, now_s: float) -> None:
         # 1. Who waits in vain?
         for waiter in self._waiting[queue]:
-            if waiter.pod.uid not in self._cluster.pods or not waiter.is_connected():
+            known = self._cluster.pods.get(waiter.pod.uid)
+            if known is None or not waiter.is_connected():
                 _answer(waiter, Refusal(explain_superseded_turn(waiter.pod)))
+            elif known.node_name:  # an earlier post has bound it after all
+                _answer(waiter, None)
         self._forget_answered(queue)
 
         # 2. Whose turn is it?
