@@ -117,7 +117,9 @@ class Bind:
             return outcome.problem
         finally:
             if not outcome.is_bound:
-                if refusal is None and outcome.result != "unknown":
+                if refusal is None and outcome.result == "unknown":
+                    self._turns.doubt(pod.uid)
+                elif refusal is None:
                     self._turns.end(pod.uid)
                 self._give_back(pod, node, outcome, now_s())
 

@@ -59,6 +59,8 @@ class Turns:
         self._metrics = metrics
         self._waiting: dict[Queue, list[_Waiter]] = {}
         self._posting: dict[Queue, PodUid] = {}
+        self._doubtful: set[PodUid] = set()
+        """Of these nobody knows whether they are bound."""
         self._since_s: dict[PodUid, float] = {}
         """Since when somebody waits for this pod to be taken up."""
 
@@ -66,8 +68,10 @@ class Turns:
         self, pod: Pod, node: str, until_s: float, is_connected: Callable[[], bool], now_s: float
     ) -> Refusal | None:
         """Return None when the pod may be bound to the node, or why it may not."""
-        self._supersede(pod.uid)
         queue = self._queue_of(pod, node)
+        if queue is not None and self._posting.get(queue) == pod.uid:
+            return None
+        self._supersede(pod.uid)
         if queue is None:
             return None
         waiter = _Waiter(pod, until_s, is_connected, get_running_loop().create_future())
@@ -84,6 +88,11 @@ class Turns:
         for queue in [queue for queue, posting in self._posting.items() if posting == uid]:
             del self._posting[queue]
             self._cluster.changes.wake()
+        self._doubtful.discard(uid)
+
+    def doubt(self, uid: PodUid) -> None:
+        """Keep the turn of a pod that may be bound, but not for ever."""
+        self._doubtful.add(uid)
 
     def reconsider(self, now_s: float) -> None:
         """Let calls go on whose turn it is, and refuse those whose time is over."""
@@ -163,8 +172,8 @@ class Turns:
             for waiter in waiters:
                 if is_stuck or now_s >= waiter.until_s:
                     _answer(waiter, Refusal(explain_turn(queue.node, blocker), elsewhere=is_stuck))
-            if is_stuck:  # a post whose outcome nobody knows must not block the node for ever
-                self._posting.pop(queue, None)
+            if is_stuck and blocker.uid in self._doubtful:
+                self.end(blocker.uid)
         self._forget_answered(queue)
 
     def _blocker(self, queue: Queue) -> Pod | None:
@@ -172,7 +181,7 @@ class Turns:
         posting = self._cluster.pods.get(self._posting.get(queue, ""))
         if posting is not None and not posting.node_name:
             return posting
-        self._posting.pop(queue, None)
+        self._doubtful.discard(self._posting.pop(queue, ""))
         awaiting = self._cluster.occupants.awaiting.values()
         return next((pod for pod in awaiting if self._queue_of(pod, pod.node_name) == queue), None)
 

@@ -28,8 +28,8 @@ class World:
         self.now_s = NOW_S
         self.uses = {("n1", "team", "other"): LockUse.WANTED}
 
-    def use(self, *lock: str) -> LockUse:
-        return self.uses.get(lock, LockUse.OVER)  # type: ignore[call-overload,no-any-return]
+    def use(self, node: str, namespace: str, name: str) -> LockUse:
+        return self.uses.get((node, namespace, name), LockUse.OVER)
 
 
 @pytest.fixture
