@@ -46,8 +46,7 @@ def gpu_env(cluster: Cluster) -> Iterator[None]:
     wait_for(lambda: env_of(cluster, half_of_a_gpu("probe")), DEADLINE_S, "the policy is in force")
     yield
     for each in manifests(GPU_ENV):
-        if "metadata" in each and each["kind"] != "Kustomization":
-            cluster.api.delete(cluster.api.path_of(each))
+        cluster.api.delete(cluster.api.path_of(each))
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +193,19 @@ def test_gpushare_gets_the_next_pod_of_a_size_when_it_has_taken_up_the_one_befor
         assert kubelet.environments[name, "main"]["NVIDIA_VISIBLE_DEVICES"] == written["ALIYUN_COM_GPU_MEM_IDX"]
     cards = Counter(annotations_of(namespace, name)["ALIYUN_COM_GPU_MEM_IDX"] for name in bound(namespace))
     assert sorted(cards.values()) == [1, 2]
+
+
+def test_after_a_restart_a_pod_that_is_not_taken_up_is_waited_for(cluster: Cluster, namespace: Namespace) -> None:
+    add_gpushare_node(cluster, "gpu-0")
+    kubelet = PluginKubelet(cluster.api, GpushareStandIn(cluster.api))
+    memory = {"aliyun.com/gpu-mem": "6"}
+    namespace.apply(gpu_pod("first", memory))
+    wait_bound(namespace, 1)
+    cluster.restart_extender()
+    namespace.apply(gpu_pod("second", memory))
+    assert stays(lambda: bound(namespace) == ["first"])
+    kubelet.admit_all(namespace.name)
+    wait_bound(namespace, 2)
 
 
 def test_who_waits_for_a_plugin_that_is_away_goes_to_another_node(cluster: Cluster, namespace: Namespace) -> None:
