@@ -2,7 +2,8 @@
 
 It reports a bound pod as Running and Ready, and completes the deletion of a terminating one. It starts no container,
 judges no pod (a real kubelet refuses one that its node has no room for), and does not care whether the node exists.
-Every write is for one pod's UID, so that a namesake made meanwhile is never hit.
+Every write is for one pod's UID, so that a namesake made meanwhile is never hit. Pods that need a device plugin are
+left to its stand-in (`e2e.plugins`).
 """
 
 import asyncio
@@ -19,6 +20,8 @@ Pod = dict[str, Any]
 _STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _BOUND = {"watch": "true", "fieldSelector": "spec.nodeName!=", "timeoutSeconds": "600"}
 _SILENCE_S = 900.0
+_OF_PLUGINS = frozenset({"aliyun.com/gpu-mem", "nvidia.com/gpumem", "volcano.sh/vgpu-number"})
+"""A pod with one of these does not run before a device plugin has been asked."""
 _RETRY_S = 0.2
 _TIMEOUT_S = 30.0
 
@@ -89,8 +92,10 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def is_to_start(pod: Pod) -> bool:
-    """Whether the pod waits for its containers."""
-    return "deletionTimestamp" not in pod["metadata"] and pod["status"].get("phase") == "Pending"
+    """Whether the pod waits for its containers, and for nobody else."""
+    waits = "deletionTimestamp" not in pod["metadata"] and pod["status"].get("phase") == "Pending"
+    limits = (each.get("resources", {}).get("limits", {}) for each in pod["spec"].get("containers", ()))
+    return waits and all(_OF_PLUGINS.isdisjoint(each) for each in limits)
 
 
 def deletion(pod: Pod) -> dict[str, Any]:

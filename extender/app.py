@@ -83,7 +83,7 @@ class App:
         deadlines = Deadlines(gangs.gathering_seconds, gangs.binding_seconds, gangs.patience_seconds)
         self._planner = Planner(self._cluster, deadlines)
         self._barrier = Barrier(self._cluster, self._metrics)
-        self._turns = Turns(self._cluster)
+        self._turns = Turns(self._cluster, self._metrics)
         self._watches: list[Reflector[Any]] = [
             Reflector(source, api, self._metrics) for source in _sources(self._cluster, config)
         ]
@@ -105,7 +105,7 @@ class App:
                 report=self._statuses.submit,
             ),
         )
-        locks = NodeLocks(api, self._turns.may_have_locked, time.time)
+        locks = NodeLocks(api, self._turns.lock_use, time.time)
         posting = Posting(Binder(api, self._metrics), locks, time.time, gangs.binding_seconds)
         bind = Bind(self._cluster, self._planner, self._barrier, self._turns, posting)
         self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)

@@ -60,8 +60,9 @@ class Rig:
         self.cluster = Cluster(["gang-scheduler"])
         self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S, PATIENCE_S))
         self.filter = Filter(self.cluster, self.planner)
-        self.barrier = Barrier(self.cluster, Metrics("test"))
-        self.turns = Turns(self.cluster)
+        metrics = Metrics("test")
+        self.barrier = Barrier(self.cluster, metrics)
+        self.turns = Turns(self.cluster, metrics)
         self.nominations: list[Nomination] = []
         self.releases: list[Release] = []
         self.announcements: list[Announcement] = []

@@ -38,6 +38,9 @@ class Metrics:
         self.gangs = self._gauge("gangs", "Gangs by state.", "state")
         self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
         self.held_binds = self._gauge("held_binds", "Bind calls that wait for their gang.")
+        self.queued_binds = self._gauge(
+            "queued_binds", "Bind calls that wait until a GPU device plugin has taken up the pod before them."
+        )
         self.watch_reconnects = self._counter(
             "watch_reconnects", "Ends of a list or watch, each followed by another try.", "resource", "reason"
         )

@@ -107,6 +107,7 @@ class Bind:
             refusal = await self._turns.wait(pod, node, until_s, is_connected, now_s())
         if refusal is not None and refusal.repeated:
             return refusal.text
+        pod = self._cluster.pods.get(pod.uid, pod)
         outcome = BindOutcome("unknown")
         try:
             if refusal is None:
@@ -116,7 +117,9 @@ class Bind:
             return outcome.problem
         finally:
             if not outcome.is_bound:
-                if refusal is None and outcome.result != "unknown":
+                if refusal is None and outcome.result == "unknown":
+                    self._turns.doubt(pod.uid)
+                elif refusal is None:
                     self._turns.end(pod.uid)
                 self._give_back(pod, node, outcome, now_s())
 
@@ -160,12 +163,12 @@ class Bind:
 
     def _card_problem(self, pod: Pod, node: str) -> str:
         """Say what is wrong by now with the cards that are held for the pod."""
-        room = self._cluster.snapshot().rooms.get(node)
-        if room is None or pod.node_name:
+        if pod.shape.cards is None or pod.node_name:
             return ""
-        slot = self._cluster.reservations.slot_of(pod.uid)
+        room, slot = self._cluster.snapshot().rooms.get(node), self._cluster.reservations.slot_of(pod.uid)
         cards = slot.cards if slot is not None and slot.node == node else ()
-        return "" if still_holds(pod.shape, cards, room) else explain_lost_cards(pod, node)
+        is_fine = room is not None and still_holds(pod.shape, cards, room)
+        return "" if is_fine else explain_lost_cards(pod, node)
 
     def _annotations(self, pod: Pod, node: str) -> Mapping[str, str]:
         slot, room = self._cluster.reservations.slot_of(pod.uid), self._cluster.snapshot().rooms.get(node)

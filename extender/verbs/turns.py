@@ -16,9 +16,11 @@ from msgspec import Struct
 from extender.decide.explain import explain_superseded_turn, explain_turn
 from extender.model.device import CHOICES, CardRequest
 from extender.model.pod import Pod, PodUid
+from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.wire.cards.handshake import Handshake
 from extender.wire.cards.handshakes import HANDSHAKES
+from extender.wire.cards.node_lock import LockUse
 
 PLUGIN_S = 30.0
 """How long a plugin may take before nobody waits for it any more. It answers within a second once the kubelet has
@@ -52,10 +54,13 @@ class _Waiter(Struct):
 class Turns:
     """The bind calls that wait for a device plugin, by queue."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, metrics: Metrics) -> None:
         self._cluster = cluster
+        self._metrics = metrics
         self._waiting: dict[Queue, list[_Waiter]] = {}
         self._posting: dict[Queue, PodUid] = {}
+        self._doubtful: set[PodUid] = set()
+        """Of these nobody knows whether they are bound."""
         self._since_s: dict[PodUid, float] = {}
         """Since when somebody waits for this pod to be taken up."""
 
@@ -63,8 +68,10 @@ class Turns:
         self, pod: Pod, node: str, until_s: float, is_connected: Callable[[], bool], now_s: float
     ) -> Refusal | None:
         """Return None when the pod may be bound to the node, or why it may not."""
-        self._supersede(pod.uid)
         queue = self._queue_of(pod, node)
+        if queue is not None and self._posting.get(queue) == pod.uid:
+            return None
+        self._supersede(pod.uid)
         if queue is None:
             return None
         waiter = _Waiter(pod, until_s, is_connected, get_running_loop().create_future())
@@ -73,13 +80,19 @@ class Turns:
         waiters.sort(key=lambda each: each.until_s)  # who waited for his gang meanwhile keeps his place
         self._reconsider(queue, now_s)
         self._cluster.changes.wake()  # its time may be the next to be over
-        return await waiter.verdict
+        with self._metrics.queued_binds.track_inprogress():
+            return await waiter.verdict
 
     def end(self, uid: PodUid) -> None:
         """Let the next one go: the pod was not bound."""
         for queue in [queue for queue, posting in self._posting.items() if posting == uid]:
             del self._posting[queue]
             self._cluster.changes.wake()
+        self._doubtful.discard(uid)
+
+    def doubt(self, uid: PodUid) -> None:
+        """Keep the turn of a pod that may be bound, but not for ever."""
+        self._doubtful.add(uid)
 
     def reconsider(self, now_s: float) -> None:
         """Let calls go on whose turn it is, and refuse those whose time is over."""
@@ -109,16 +122,18 @@ class Turns:
             return None
         return HANDSHAKES.get(inventory.manager) if request.dialect in CHOICES[inventory.manager] else None
 
-    def may_have_locked(self, node: str, namespace: str, name: str) -> bool:
-        """Whether the lock of a node is in use that names this pod: its scheduler or the plugin is still at it.
+    def lock_use(self, node: str, namespace: str, name: str) -> LockUse:
+        """Return whether the lock of a node that names this pod still counts.
 
         Of ours, unbound pods have no lock: who asks has the turn, and it was not theirs.
         """
-        named = (pod for pod in self._cluster.pods.values() if (pod.namespace, pod.name) == (namespace, name))
-        return any(
-            pod.awaits_plugin and pod.node_name == node if pod.node_name else not self._cluster.gangs.serves(pod)
-            for pod in named
-        )
+        named = [pod for pod in self._cluster.pods.values() if (pod.namespace, pod.name) == (namespace, name)]
+        if any(pod.node_name == node and pod.occupies_node and pod.awaits_plugin for pod in named):
+            return LockUse.WANTED
+        if any(pod.node_name == node and pod.occupies_node for pod in named):
+            return LockUse.ENDING
+        is_bound_by_others = any(not pod.node_name and not self._cluster.gangs.serves(pod) for pod in named)
+        return LockUse.WANTED if is_bound_by_others else LockUse.OVER
 
     def _queue_of(self, pod: Pod, node: str) -> Queue | None:
         handshake = self.handshake_on(pod, node)
@@ -136,8 +151,11 @@ class Turns:
     def _reconsider(self, queue: Queue, now_s: float) -> None:
         # 1. Who waits in vain?
         for waiter in self._waiting[queue]:
-            if waiter.pod.uid not in self._cluster.pods or not waiter.is_connected():
+            known = self._cluster.pods.get(waiter.pod.uid)
+            if known is None or not waiter.is_connected():
                 _answer(waiter, Refusal(explain_superseded_turn(waiter.pod)))
+            elif known.node_name:  # an earlier post has bound it after all
+                _answer(waiter, None)
         self._forget_answered(queue)
 
         # 2. Whose turn is it?
@@ -154,8 +172,8 @@ class Turns:
             for waiter in waiters:
                 if is_stuck or now_s >= waiter.until_s:
                     _answer(waiter, Refusal(explain_turn(queue.node, blocker), elsewhere=is_stuck))
-            if is_stuck:  # a post whose outcome nobody knows must not block the node for ever
-                self._posting.pop(queue, None)
+            if is_stuck and blocker.uid in self._doubtful:
+                self.end(blocker.uid)
         self._forget_answered(queue)
 
     def _blocker(self, queue: Queue) -> Pod | None:
@@ -163,7 +181,7 @@ class Turns:
         posting = self._cluster.pods.get(self._posting.get(queue, ""))
         if posting is not None and not posting.node_name:
             return posting
-        self._posting.pop(queue, None)
+        self._doubtful.discard(self._posting.pop(queue, ""))
         awaiting = self._cluster.occupants.awaiting.values()
         return next((pod for pod in awaiting if self._queue_of(pod, pod.node_name) == queue), None)
 

@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 
 from extender.apiserver import ApiServer
-from extender.effects.node_lock import NodeLocks
+from extender.effects.node_lock import ENDING_S, NodeLocks
+from extender.wire.cards.node_lock import LockUse
 from tests.apiserver_stub import ApiServerStub, answer, break_off, no_answer
 from tests.builders import a_pod, node_json
 
@@ -20,15 +21,25 @@ OURS = f"{NOW},default,w0"
 THEIRS = f"{NOW},team,other"
 
 
-@pytest.fixture
-def in_use() -> set[tuple[str, str, str]]:
-    """Return whose locks still count."""
-    return {("n1", "team", "other")}
+class World:
+    """What the locks ask: the time, and whose lock still counts."""
+
+    def __init__(self) -> None:
+        self.now_s = NOW_S
+        self.uses = {("n1", "team", "other"): LockUse.WANTED}
+
+    def use(self, node: str, namespace: str, name: str) -> LockUse:
+        return self.uses.get((node, namespace, name), LockUse.OVER)
 
 
 @pytest.fixture
-def locks(api: ApiServer, in_use: set[tuple[str, str, str]]) -> NodeLocks:
-    return NodeLocks(api, lambda *lock: lock in in_use, lambda: NOW_S, first_pause_s=0.01)
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def locks(api: ApiServer, world: World) -> NodeLocks:
+    return NodeLocks(api, world.use, lambda: world.now_s, first_pause_s=0.01)
 
 
 async def put_lock(stub: ApiServerStub, text: str | None) -> None:
@@ -76,12 +87,26 @@ async def test_who_waits_in_vain_is_told_for_whom(stub: ApiServerStub, locks: No
 
 
 async def test_the_lock_of_a_pod_that_does_not_use_it_is_overwritten(
-    stub: ApiServerStub, locks: NodeLocks, in_use: set[tuple[str, str, str]]
+    stub: ApiServerStub, locks: NodeLocks, world: World
 ) -> None:
     await put_lock(stub, THEIRS)
-    in_use.clear()
+    world.uses.clear()
     assert await take(locks) == ""
     assert lock_of(stub) == OURS
+
+
+async def test_a_lock_that_is_about_to_be_released_is_overwritten_only_when_that_does_not_happen(
+    stub: ApiServerStub, locks: NodeLocks, world: World
+) -> None:
+    await put_lock(stub, THEIRS)
+    world.uses["n1", "team", "other"] = LockUse.ENDING
+    taking = asyncio.create_task(take(locks))
+    await asyncio.sleep(0.05)
+    world.now_s += ENDING_S - 0.1
+    await asyncio.sleep(0.2)
+    assert lock_of(stub) == THEIRS
+    world.now_s += 0.2
+    assert await taking == ""
 
 
 async def test_our_own_lock_from_before_a_restart_is_taken_over(stub: ApiServerStub, locks: NodeLocks) -> None:
@@ -169,6 +194,8 @@ async def test_a_heartbeat_between_look_and_patch_does_not_keep_the_lock(stub: A
 
 async def test_a_release_that_fails_raises_nothing(stub: ApiServerStub, locks: NodeLocks) -> None:
     await put_lock(stub, OURS)
-    stub.answer_next("get", answer(500, "oops"))
-    await locks.release(LOCK, "n1", POD)
+    stub.answer_next("get", answer(500, "oops"), no_answer)
+    stub.answer_next("patch", answer(500, "oops"))
+    for _ in range(3):
+        await locks.release(LOCK, "n1", POD)
     assert lock_of(stub) == OURS

@@ -34,15 +34,28 @@ def test_it_is_for_pods_of_the_scheduler_that_the_extender_serves() -> None:
     assert condition("names-our-scheduler") == f'object.spec.schedulerName == "{name}"'
 
 
+def expressions(kind: str) -> list[str]:
+    mutations = [each for each in policy()["mutations"] if each["patchType"] == kind]
+    key = {"JSONPatch": "jsonPatch", "ApplyConfiguration": "applyConfiguration"}[kind]
+    return [each[key]["expression"] for each in mutations]
+
+
 def test_the_variable_is_what_the_extender_writes_on_the_pod() -> None:
-    (mutation,) = policy()["mutations"]
-    expression = mutation["applyConfiguration"]["expression"]
-    assert set(re.findall(r"annotations\['([^']+)'\]", expression)) == {VISIBLE_DEVICES}
+    names = re.findall(r"annotations\['([^']+)'\]", " ".join(expressions("JSONPatch")))
+    assert names == [VISIBLE_DEVICES] * 2
 
 
-def test_no_json_patch_is_used() -> None:
+def test_no_json_patch_has_a_list() -> None:
     """With a list of objects as its value it makes kube-apiserver 1.36.3 panic."""
-    assert [mutation["patchType"] for mutation in policy()["mutations"]] == ["ApplyConfiguration"]
+    values = re.findall(r"value: (\S)", " ".join(expressions("JSONPatch")))
+    assert values == ["O", "O"], "each is an Object"
+
+
+def test_what_the_first_step_writes_is_what_the_second_one_looks_for() -> None:
+    (first,) = expressions("ApplyConfiguration")
+    written = set(re.findall(r'value: ("[^"]+")', first))
+    assert len(written) == 1
+    assert all(step.count(f'orValue("") == {min(written)}') == 1 for step in expressions("JSONPatch"))
 
 
 def test_a_pod_that_may_see_all_gpus_is_not_created() -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from e2e.build import control_plane_binaries
 from e2e.cluster import Cluster, wait_for
-from tests.manifests.files import BASE, HOLD, SCHEDULER_CONFIG, Object, manifest, manifests
+from tests.manifests.files import BASE, GPU_ENV, HAMI, HOLD, SCHEDULER_CONFIG, Object, manifest, manifests
 
 pytestmark = pytest.mark.controlplane
 
@@ -53,6 +53,15 @@ def test_kustomize_changes_no_rule_of_a_role(sources: list[Object], rendered: li
     )
     assert len(written) in (2, 3)
     assert installed == written
+
+
+@pytest.mark.parametrize("beside", [GPU_ENV, HAMI], ids=["gpu-env", "hami"])
+def test_what_is_installed_beside_the_base_can_be_rendered(beside: Path) -> None:
+    shown = list(yaml.safe_load_all(run([control_plane_binaries()["kubectl"], "kustomize", beside])))
+    assert {(m["kind"], m["metadata"]["name"]) for m in shown} == {
+        (m["kind"], m["metadata"]["name"]) for m in manifests(beside)
+    }
+    assert all(m["metadata"]["labels"]["app.kubernetes.io/name"] == "gang-extender" for m in shown)
 
 
 def test_a_changed_configuration_starts_new_pods(rendered: list[Object]) -> None:

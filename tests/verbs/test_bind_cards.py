@@ -125,6 +125,19 @@ async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_its_t
     assert rig.binder.posted == ["w0"]
 
 
+async def test_a_pod_is_not_bound_to_a_node_that_went_while_it_waited_for_its_turn() -> None:
+    rig = BindRig(a_gpu_node("n1", cards=2, manager=CardManager.GPUSHARE))
+    pods = [a_pod(f"w{i}", gang="g", min_available=2, shape=ALL_OF_A_CARD) for i in range(2)]
+    nodes = rig.let_through(*pods)
+    calls = [rig.call(pod, name) for pod, name in zip(pods, nodes, strict=True)]
+    await rig.settle()
+    rig.cluster.remove_node("n1")
+    rig.bind(pods[0], "n1")
+    await rig.settle()
+    assert "have changed since some were chosen" in await calls[1]
+    assert rig.binder.posted == ["w0"]
+
+
 async def test_a_call_that_is_repeated_after_the_pod_was_bound_is_answered_without_another_card() -> None:
     rig = BindRig(a_gpu_node("n1", manager=CardManager.KOORDINATOR))
     pod = a_pod("single", shape=WHOLE)

@@ -10,6 +10,7 @@ from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.verbs.bind import POSTING_S, TURN_AFTER_S
 from extender.verbs.turns import PLUGIN_S
+from extender.wire.cards.node_lock import LockUse
 from tests.bind_rig import BindRig
 from tests.builders import GIB, a_node, a_pod, a_shape, some_cards
 from tests.rig import BINDING_S
@@ -266,13 +267,32 @@ async def test_when_we_stop_those_who_wait_are_refused() -> None:
 def test_whose_lock_of_a_node_still_counts() -> None:
     rig = BindRig(a_gpu_node("n1", CardManager.HAMI))
     hami = CardManager.HAMI
+    on_its_way = structs.replace(a_sharer("on-its-way", manager=hami), node_name="n1", awaits_plugin=True)
     rig.create(
-        structs.replace(a_sharer("taken-up", manager=hami), node_name="n1"),
-        structs.replace(a_sharer("on-its-way", manager=hami), node_name="n1", awaits_plugin=True),
-        structs.replace(a_sharer("elsewhere", manager=hami), node_name="n2", awaits_plugin=True),
+        on_its_way,
+        structs.replace(on_its_way, uid="1", name="taken-up", awaits_plugin=False),
+        structs.replace(on_its_way, uid="2", name="finished", finished=True),
+        structs.replace(on_its_way, uid="3", name="elsewhere", node_name="n2"),
         a_sharer("ours", manager=hami),
         structs.replace(a_sharer("theirs", manager=hami), scheduler_name="hami-scheduler"),
     )
-    names = ("taken-up", "on-its-way", "elsewhere", "ours", "theirs", "gone")
-    in_use = [name for name in names if rig.turns.may_have_locked("n1", "default", name)]
-    assert in_use == ["on-its-way", "theirs"]
+    uses = {
+        "on-its-way": LockUse.WANTED,
+        "taken-up": LockUse.ENDING,
+        "finished": LockUse.OVER,
+        "elsewhere": LockUse.OVER,
+        "ours": LockUse.OVER,
+        "theirs": LockUse.WANTED,
+        "gone": LockUse.OVER,
+    }
+    assert {name: rig.turns.lock_use("n1", "default", name) for name in uses} == uses
+
+
+async def test_a_pod_that_turns_out_to_be_bound_waits_for_nobody() -> None:
+    rig = BindRig(a_gpu_node("n1"))
+    first, second = a_sharer("a"), a_sharer("b")
+    calls = await calls_of(rig, first, second)
+    rig.bind(second, "n1")  # an earlier post, of which nobody knew
+    await rig.settle()
+    assert await calls[1] == ""
+    assert rig.binder.annotations["b"] == {}, "the API server says that it is bound"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, convert
 
-from extender.model.device import Card, CardInventory, CardManager, CardPolicy
+from extender.model.device import Card, CardInventory, CardManager, CardPolicy, CardShare
 from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
 from extender.model.pod import HOLD_GATE, NodeSelectorTerm, Pod, PodShape, Requirement, Toleration
@@ -157,6 +157,40 @@ def test_pods_of_equal_shape_share_it() -> None:
 def test_members_of_a_gang_share_its_claim() -> None:
     parts: dict[str, Any] = {"metadata": {"annotations": gang_annotations("g", 2)}}
     assert pod(name="w0", **parts).gang is pod(name="w1", **parts).gang
+
+
+HALF_OF_A_GPU = {
+    "kubeshare/gpu_request": "0.5",
+    "kubeshare/gpu_limit": "1.0",
+    "gang-extender.io/devices": (
+        '{"node":"n1","cards":[{"index":1,"uuid":"GPU-b","milli":500,"bytes":1024,"container":0}]}'
+    ),
+}
+
+
+def test_a_bound_pod_has_the_cards_that_are_written_on_it_and_an_unbound_one_a_leftover() -> None:
+    metadata = {"annotations": HALF_OF_A_GPU}
+    no_gpu = {"containers": [{"name": "main"}]}
+    assert pod(metadata=metadata, spec={"nodeName": "n1", **no_gpu}).cards == (CardShare(1, "GPU-b", 500, 1024),)
+    assert pod(metadata=metadata, spec=no_gpu).cards == ()
+    assert pod(metadata=metadata, spec={"nodeName": "n2", **no_gpu}).cards == (), "it was copied from a pod on n1"
+
+
+def test_a_bound_pod_awaits_its_plugin_and_an_unbound_one_has_a_leftover() -> None:
+    written = {"ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1", "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
+    limits = {"aliyun.com/gpu-mem": "3"}
+    asks = {"containers": [{"name": "main", "resources": {"requests": limits, "limits": limits}}]}
+    bound, unbound = (pod(metadata={"annotations": written}, spec=asks | where) for where in ({"nodeName": "n1"}, {}))
+    assert bound.awaits_plugin
+    assert not unbound.awaits_plugin
+
+
+def test_a_nodes_lock_is_no_change_of_the_node() -> None:
+    """Else each pod that is bound there would have gangs planned anew."""
+    register = {"hami.io/node-nvidia-register": "GPU-a,10,16384,100,V100,0,true:"}
+    locked = register | {"hami.io/mutex.lock": "2026-01-02T03:04:05Z,default,w0"}
+    assert node(metadata={"annotations": locked}) == node(metadata={"annotations": register})
+    assert node(metadata={"annotations": register}).inventory is not None
 
 
 def test_a_node_offers_its_allocatable() -> None:

@@ -1,11 +1,20 @@
 """For which pod is a node locked, and since when? `<RFC 3339 time>,<namespace>,<pod>`, as HAMi writes it."""
 
 from datetime import UTC, datetime
+from enum import Enum
 
 from msgspec import Struct
 
 EXPIRES_S = 300.0
 """HAMi's own default: what is older nobody honours."""
+
+
+class LockUse(Enum):
+    """What a lock still means to the pod that it names."""
+
+    WANTED = "the pod is on its way there"
+    ENDING = "its cards were handed out; whoever did it is about to release the lock"
+    OVER = "it is not on its way there"
 
 
 class NodeLock(Struct, frozen=True):
