@@ -26,7 +26,7 @@ from extender.model.device import (
     CardUse,
 )
 from extender.model.node import NodeRoom
-from extender.model.pod import PodShape
+from extender.model.pod import Occupant, PodShape
 from extender.model.verdict import (
     CardReason,
     CardRequestBad,
@@ -91,6 +91,18 @@ def overdrawn_cards(room: NodeRoom) -> frozenset[str]:
     """Return the keys of the cards of which more is taken than there is; all of those that are gone or unhealthy."""
     cards = {card.key: card for card in (room.node.inventory.cards if room.node.inventory else ())}
     return frozenset(key for key, use in room.taken_cards.items() if key not in cards or not _holds(cards[key], use))
+
+
+def are_still_free(pod: Occupant, room: NodeRoom) -> bool:
+    """Whether the cards of a pod that ran there are as it had them; nobody else gets one that is gone or unhealthy."""
+    inventory, after = room.node.inventory, room.having(pod)
+    if inventory is None or (not pod.cards and after.unknown_cards == room.unknown_cards):
+        return True
+    if room.taken_cards and not pod.cards:
+        return False
+    mine, cards = {inventory.key_of(share) for share in pod.cards}, {card.key: card for card in inventory.cards}
+    overdrawn = (key for key in mine & overdrawn_cards(after) if key in cards and cards[key].healthy)
+    return not any(overdrawn) and not (pod.cards and room.unknown_cards)
 
 
 def still_holds(shape: PodShape, shares: Sequence[CardShare], room: NodeRoom) -> bool:
