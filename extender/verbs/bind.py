@@ -4,7 +4,8 @@ The extender's entry has the bind verb for every pod of its kube-scheduler, so p
 at once. Never answers success without a Binding: kube-scheduler would count the pod on its node for ever.
 
 A pod that asks for cards is bound on those that are held for it, which the Binding itself says on the pod. Who has no
-room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice.
+room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice. What it does
+know is for it to judge: it may have seen sooner than we that a pod is gone.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from extender.decide.devices import choose_cards, still_holds
+from extender.decide.devices import choose_cards, fit_cards, still_holds
 from extender.decide.explain import (
     explain_bad_claim,
     explain_locked_node,
@@ -20,7 +21,6 @@ from extender.decide.explain import (
     explain_overtaken,
     explain_unknown_pod,
 )
-from extender.decide.fit import fit_room
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.claim import BadGangClaim, GangClaim, solo_claim
 from extender.model.device import CardRequest
@@ -151,7 +151,7 @@ class Bind:
             room = self._cluster.snapshot().rooms.get(node)
             if room is None or request is None:
                 return ""
-            reasons = fit_room(pod.shape, room)
+            reasons = fit_cards(request, room)
             if reasons:
                 return explain_overtaken(pod, node, reasons)
             cards = choose_cards(request, room)

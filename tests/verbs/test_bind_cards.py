@@ -8,7 +8,7 @@ from extender.model.device import CardDialect, CardManager
 from extender.model.node import Node
 from extender.model.pod import Pod
 from tests.bind_rig import BindRig
-from tests.builders import GIB, GPU, a_node, a_pod, a_shape, a_share, some_cards
+from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
 from tests.rig import BINDING_S
 
 HALF = a_shape(gpu=0, cards=a_share(500))
@@ -58,7 +58,7 @@ async def test_of_two_calls_for_the_last_whole_card_one_is_refused() -> None:
     calls = [rig.call(first, "n1"), rig.call(second, "n1")]
     await rig.settle()
     assert await calls[0] == ""
-    assert await calls[1] == (f'node "n1" has no room for pod "default/second" any more: Insufficient {GPU}')
+    assert await calls[1] == 'node "n1" has no room for pod "default/second" any more: Insufficient free GPU shares'
     assert rig.binder.posted == ["first"]
 
 
@@ -85,15 +85,17 @@ async def test_a_whole_card_is_free_again_when_the_binding_fails() -> None:
     assert await rig.call(other, "n1") == ""
 
 
-async def test_where_the_kubelet_picks_the_cards_nothing_is_written() -> None:
-    rig = BindRig(a_node("n1", gpu=1))
-    first, second = a_pod("first", shape=WHOLE), a_pod("second", shape=WHOLE)
-    rig.create(first, second)
-    calls = [rig.call(first, "n1"), rig.call(second, "n1")]
-    await rig.settle()
-    assert await calls[0] == ""
-    assert "Insufficient" in await calls[1], "kube-scheduler would never send both, but another one's pod is as good"
-    assert rig.binder.annotations == {"first": {}}
+async def test_where_the_kubelet_picks_the_cards_kube_scheduler_judges_whether_one_is_free() -> None:
+    rig = BindRig(a_gpu_node("n1", cards=1))
+    gone, next_one = a_pod("gone", shape=WHOLE), a_pod("next", shape=WHOLE)
+    rig.create(gone, next_one)
+    rig.bind(gone, "n1")
+    assert await rig.call(next_one, "n1") == "", "kube-scheduler has seen the end of the other one, and we have not yet"
+    assert rig.binder.annotations == {"next": {}}
+    assert rig.cluster.snapshot().rooms["n1"].unknown_cards == 2
+    rig.delete(gone)
+    rig.bind(next_one, "n1")
+    assert rig.cluster.snapshot().rooms["n1"].unknown_cards == 1
 
 
 async def test_the_kubelet_must_not_pick_where_shares_were_chosen_since() -> None:
