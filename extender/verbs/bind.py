@@ -16,6 +16,7 @@ from msgspec import Struct
 from extender.decide.devices import choose_cards, fit_cards, still_holds
 from extender.decide.explain import (
     explain_bad_claim,
+    explain_binding_elsewhere,
     explain_locked_node,
     explain_lost_cards,
     explain_overtaken,
@@ -144,6 +145,8 @@ class Bind:
         reservations, request = self._cluster.reservations, pod.shape.cards
         slot = reservations.slot_of(pod.uid)
         if slot is not None and slot.node != node:
+            if slot.stage is Stage.BINDING:  # a call that its kube-scheduler did not outlive
+                return explain_binding_elsewhere(pod, slot.node)
             reservations.leave(pod.uid)
             slot = None
         key = key_of(pod) or solo_claim(pod.namespace, pod.name).key

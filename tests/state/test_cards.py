@@ -123,6 +123,18 @@ def test_what_somebody_else_puts_on_a_planned_card_ends_the_plan() -> None:
     assert rig.node_for(pod) is None
 
 
+def test_a_share_that_somebody_else_gives_ends_the_plan_for_whole_cards_that_the_kubelet_picks() -> None:
+    rig = Rig(a_gpu_node("n1"))
+    members = [a_pod(name, gang="whole", min_available=1, shape=WHOLE) for name in ("a", "b")]
+    rig.create(*members)
+    assert [rig.node_for(each) for each in members] == ["n1", "n1"]
+    card = CardShare(0, "GPU-n1-0", 500)
+    rig.create(structs.replace(a_pod("foreign", shape=HALF, node="n1", scheduler_name="other"), cards=(card,)))
+    rig.later()
+    assert rig.reserved() == 0
+    assert "shared use" in rig.text_for(members[0])
+
+
 def test_the_kubelet_and_we_do_not_choose_on_the_same_node() -> None:
     rig = Rig(a_gpu_node("n1"), a_gpu_node("n2"))
     plain, half, other = a_pod("plain", shape=WHOLE), a_pod("half", shape=HALF), a_pod("other", shape=WHOLE)

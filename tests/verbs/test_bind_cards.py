@@ -1,13 +1,15 @@
 """Bind calls of pods that ask for GPUs: the Binding says which, and no two calls use one twice."""
 
+import asyncio
 import json
 
 from msgspec import structs
 
+from extender.effects.binding import Binding, BindOutcome
 from extender.model.device import CardDialect, CardManager
 from extender.model.node import Node
 from extender.model.pod import Pod
-from tests.bind_rig import BindRig
+from tests.bind_rig import BindRig, KeptBindings
 from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
 from tests.rig import BINDING_S
 
@@ -18,6 +20,18 @@ WHOLE = a_shape(gpu=1, cards=a_share(1000, dialect=CardDialect.WHOLE))
 
 def a_gpu_node(name: str, cards: int = 2, manager: CardManager = CardManager.OWN) -> Node:
     return a_node(name, gpu=cards, inventory=some_cards(cards, prefix=f"GPU-{name}", manager=manager))
+
+
+class SlowBindings(KeptBindings):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+
+    async def bind(self, binding: Binding, *, deadline_s: float) -> BindOutcome:
+        await self.answers.wait()
+        return await super().bind(binding, deadline_s=deadline_s)
 
 
 def visible(rig: BindRig, pod: Pod) -> str:
@@ -138,6 +152,25 @@ async def test_a_pod_is_not_bound_to_a_node_that_went_while_it_waited_for_its_tu
     await rig.settle()
     assert "have changed since some were chosen" in await calls[1]
     assert rig.binder.posted == ["w0"]
+
+
+async def test_a_card_is_not_given_away_while_its_pod_may_still_be_bound_there() -> None:
+    nodes = [a_gpu_node(name, cards=1, manager=CardManager.KOORDINATOR) for name in ("n1", "n2")]
+    rig = BindRig(*nodes)
+    binder = SlowBindings()
+    rig.post_with(binder)
+    pod, other = a_pod("single", shape=WHOLE), a_pod("other", shape=WHOLE)
+    rig.create(pod, other)
+    first = rig.call(pod, "n1")
+    await rig.settle()
+    again = rig.call(pod, "n2")  # of a kube-scheduler that knows nothing of the first call
+    await rig.settle()
+    assert "is being bound to another node" in await again
+    assert used(rig, "n1") == {"GPU-n1-0": 1000}
+    assert "any more" in await rig.call(other, "n1")
+    binder.answers.set()
+    assert await first == ""
+    assert used(rig, "n2") == {}
 
 
 async def test_a_call_that_is_repeated_after_the_pod_was_bound_is_answered_without_another_card() -> None:
