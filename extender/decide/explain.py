@@ -79,7 +79,7 @@ def explain_reason(reason: Reason) -> str:
         case VolumeElsewhere() | NoVolumeZone():
             return _explain_volumes(reason)
         case Refused():
-            return "node(s) were refused by kube-scheduler's other filters"
+            return "node(s) were refused by kube-scheduler's other filters or at binding"
         case _:
             return _explain_relation(reason)
 
@@ -278,9 +278,7 @@ def explain_overtaken(pod: Pod, node: str, reasons: Iterable[Reason]) -> str:
 
 def explain_binding_elsewhere(pod: Pod, node: str) -> str:
     """Say that an earlier bind call for the pod goes on or may have been heard, so that its GPUs are kept for it."""
-    return (
-        f'pod "{pod.namespace}/{pod.name}" may be bound to node "{node}" by now: only that node is tried meanwhile'
-    )
+    return f'pod "{pod.namespace}/{pod.name}" may be bound to node "{node}" by now: only that node is tried meanwhile'
 
 
 def explain_lost_cards(pod: Pod, node: str) -> str:
