@@ -161,8 +161,10 @@ class Bind:
     def _card_problem(self, pod: Pod, node: str) -> str:
         """Say what is wrong by now with the cards that are held for the pod."""
         room = self._cluster.snapshot().rooms.get(node)
-        if room is None or pod.node_name:
+        if pod.node_name or pod.shape.cards is None:
             return ""
+        if room is None:  # nobody could say later which cards the pod was given
+            return explain_lost_cards(pod, node)
         slot = self._cluster.reservations.slot_of(pod.uid)
         cards = slot.cards if slot is not None and slot.node == node else ()
         return "" if still_holds(pod.shape, cards, room) else explain_lost_cards(pod, node)

@@ -2,11 +2,12 @@
 
 import json
 
+import pytest
 from msgspec import structs
 
 from extender.model.device import CardDialect, CardManager
 from extender.model.node import Node
-from extender.model.pod import Pod
+from extender.model.pod import Pod, PodShape
 from tests.bind_rig import BindRig
 from tests.builders import GIB, GPU, a_node, a_pod, a_shape, a_share, some_cards
 from tests.rig import BINDING_S
@@ -123,6 +124,17 @@ async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_its_t
     assert await calls[0] == ""
     assert "have changed since some were chosen" in await calls[1]
     assert rig.binder.posted == ["w0"]
+
+
+@pytest.mark.parametrize("shape", [WHOLE, HALF])
+async def test_a_pod_is_not_bound_to_a_node_that_is_gone_where_nobody_could_say_its_cards(shape: PodShape) -> None:
+    rig = BindRig(a_gpu_node("n1", manager=CardManager.KOORDINATOR if shape is WHOLE else CardManager.OWN))
+    pod = a_pod("single", shape=shape)
+    rig.create(pod)
+    assert rig.ask(pod).accepted
+    rig.cluster.remove_node("n1")
+    assert await rig.call(pod, "n1")
+    assert rig.binder.posted == []
 
 
 async def test_a_call_that_is_repeated_after_the_pod_was_bound_is_answered_without_another_card() -> None:
