@@ -27,6 +27,9 @@ Fate = Literal["bound", "failed", "bound, but nobody hears of it", "failed, but 
 
 MIB = 2**20
 
+_TAKEN_UP = {"hami.io/bind-phase": "success", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}
+"""What HAMi's and gpushare's device plugins write."""
+
 
 class Gpu(Struct, frozen=True):
     """One card, as its manager tells of it."""
@@ -172,6 +175,25 @@ class CardWorld:
         self._write(
             {**body, "metadata": {**body["metadata"], **metadata}, "status": {**body["status"], **(status or {})}}
         )
+
+    def run(self, uid: str) -> None:
+        """Let the kubelet start a pod, whose device plugin writes that it has taken the pod up."""
+        said = self.pods[uid]["metadata"].get("annotations", {})
+        taken_up = {key: value for key, value in _TAKEN_UP.items() if key in said}
+        self.change(uid, status={"phase": "Running"}, annotations={**said, **taken_up})
+
+    def put_foreign(self, name: str, gpu: str, tenths: int) -> None:
+        """Have somebody else place a pod on a card, as KubeShare 2 does; the extender learns of it at once."""
+        node, _ = gpu.removeprefix("GPU-").split("-")
+        parts = asking("KubeShare 2", tenths)
+        parts["metadata"]["annotations"]["sharedgpu/gpu_uuid"] = gpu
+        self._write(
+            pod_json(
+                name, metadata=parts["metadata"], spec={**parts["spec"], "nodeName": node, "schedulerName": "other"}
+            )
+        )
+        self.deliver()
+        self.pump()
 
     def delete(self, uid: str) -> None:
         """Delete a pod for good."""

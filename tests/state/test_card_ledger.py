@@ -3,8 +3,8 @@
 Pods come in several dialects, alone and in gangs; bindings fail or are not heard of; pods end, and cards break, vanish,
 shrink or are swapped under them; nodes go and come back; the extender is killed and started again. Always:
 
-- No card has more than its size on it. Where it vanished, broke or shrank under what runs there, nothing new comes
-  until there is room again; what was posted already may still arrive.
+- No card has more than its size on it. Where it vanished, broke or shrank under what runs there, or somebody else put
+  too much on it, nothing new comes until there is room again; what was posted already may still arrive.
 - Where the kubelet picks cards, none are chosen, and the other way round.
 - What is charged is what bound pods have and what is reserved, nothing else: an extender that starts anew on the
   objects that this one has seen charges the same, but for the reservations.
@@ -29,7 +29,7 @@ from extender.state.reservations import Stage
 from tests.card_world import CardWorld, Fate, Gpu, Manager, read_pod, replaced, uses_of
 
 STEPS = int(os.environ.get("LEDGER_STEPS", "2000"))
-STEPS_A_RUN, USUAL_STEPS = 50, 40
+STEPS_A_RUN, USUAL_STEPS = 50, 30
 """At most, and as many as a run has at least on average: some end sooner."""
 MOST_PODS = 16
 """So many are there before no new ones come; the cards are full with fewer."""
@@ -113,8 +113,24 @@ class Ledger(RuleBasedStateMachine):
     def run_or_end(self, data: st.DataObject, phase: str) -> None:
         """Let the kubelet start it, whose plugin has taken it up then, or let it end."""
         uid = self._pick(data, [uid for uid, body in self.world.pods.items() if body["spec"].get("nodeName")])
-        if uid and self.world.pods[uid]["status"]["phase"] in ("Pending", "Running"):
+        now = self.world.pods[uid]["status"]["phase"] if uid else ""
+        if uid and phase == "Running" and now == "Pending":
+            self.world.run(uid)
+        elif uid and phase != "Running" and now in ("Pending", "Running"):
             self.world.change(uid, status={"phase": phase})
+
+    @rule(gpu=st.sampled_from([f"GPU-{name}-{i}" for name in ("n1", "n4") for i in range(2)]), tenths=_TENTHS)
+    def somebody_else_places_a_pod(self, gpu: str, tenths: int) -> None:
+        """Give a card to a pod behind our back; what is too much then is not our doing."""
+        name = gpu.split("-")[1]
+        if name not in self.world.nodes or any(not pod.cards for pod in self.world.on_nodes()[name]):
+            return
+        self.serial += 1
+        self.world.put_foreign(f"foreign{self.serial}", gpu, tenths)
+        inventory = self.world.node(name).inventory
+        assert inventory is not None
+        for key, use in uses_of(self.world.on_nodes()[name], inventory).items():
+            self.allowed[name, key] = _each(max, self.allowed.get((name, key), CardUse()), use)
 
     @rule(count=st.integers(1, 4))
     def deliver(self, count: int) -> None:
