@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from extender.decide.devices import still_holds
-from extender.model.device import CardUse
+from extender.model.device import CardManager, CardUse
 from extender.model.node import NodeRoom
 from extender.state.cluster import Cluster
 from extender.state.reservations import Stage
@@ -252,6 +252,9 @@ class Ledger(RuleBasedStateMachine):
                     if not pod.cards and any(key in inventory.kubelet_resources for key, _ in pod.shape.requests)
                 ]  # fmt: skip
                 assert not (chosen and hidden), f"{name}: {chosen} {hidden}"
+                assert not hidden or inventory.manager is CardManager.OWN, (
+                    f"{name}: the cards of {hidden} are forgotten"
+                )
 
     @invariant()
     def charged_is_what_is_there(self) -> None:
