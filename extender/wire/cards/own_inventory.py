@@ -52,9 +52,12 @@ def own_inventory(node: core_v1.Node, policy: CardPolicy) -> CardInventory | Non
 
 
 def _check_offered(node: core_v1.Node, cards: Sequence[Card]) -> None:
-    """Raise BadRegister where a plugin offers fewer cards than there are; without a plugin none are offered at all."""
+    """Raise BadRegister where a plugin offers fewer cards than there are.
+
+    Without a plugin none are offered, or 0 once it has been there.
+    """
     offered = amount(node.status.capacity, NVIDIA_GPU)
-    if offered is not None and offered < len(cards):
+    if offered and offered < len(cards):
         raise BadRegister(f"fewer {NVIDIA_GPU} are offered than there are GPUs, and nothing says which is left out")
 
 

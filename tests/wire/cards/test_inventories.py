@@ -194,12 +194,15 @@ def test_fewer_healthy_gpus_than_there_are() -> None:
     assert "nothing says which GPU is unhealthy" in found.problem
 
 
-@pytest.mark.parametrize("offered", ["0", "1"])
-def test_fewer_gpus_on_offer_than_there_are(offered: str) -> None:
-    found = known(labels=DISCOVERED, allocatable={GPU: offered})
+def test_fewer_gpus_on_offer_than_there_are() -> None:
+    found = known(labels=DISCOVERED, allocatable={GPU: "1"})
     assert found.cards == ()
     assert "fewer nvidia.com/gpu are offered than there are GPUs" in found.problem
-    assert len(known(labels=DISCOVERED, allocatable={"cpu": "4"}).cards) == 2, "without a plugin there is none to ask"
+
+
+@pytest.mark.parametrize("offered", [{"cpu": "4"}, {GPU: "0"}])
+def test_gpus_of_a_node_that_never_had_a_plugin_or_has_lost_it(offered: dict[str, str]) -> None:
+    assert len(known(labels=DISCOVERED, allocatable=offered).cards) == 2
 
 
 def test_a_node_without_a_healthy_gpu_that_nothing_else_knows_of_has_none() -> None:
