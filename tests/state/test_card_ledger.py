@@ -123,12 +123,11 @@ class Ledger(RuleBasedStateMachine):
     def somebody_else_places_a_pod(self, gpu: str, tenths: int) -> None:
         """Give a card to a pod behind our back; what is too much then is not our doing."""
         name = gpu.split("-")[1]
-        if name not in self.world.nodes or any(not pod.cards for pod in self.world.on_nodes()[name]):
+        inventory = self.world.node(name).inventory if name in self.world.nodes else None
+        if inventory is None or any(not pod.cards for pod in self.world.on_nodes()[name]):
             return
         self.serial += 1
         self.world.put_foreign(f"foreign{self.serial}", gpu, tenths)
-        inventory = self.world.node(name).inventory
-        assert inventory is not None
         for key, use in uses_of(self.world.on_nodes()[name], inventory).items():
             self.allowed[name, key] = _each(max, self.allowed.get((name, key), CardUse()), use)
 
