@@ -105,7 +105,7 @@ def still_holds(shape: PodShape, shares: Sequence[CardShare], room: NodeRoom) ->
         return False
     inventory = room.node.inventory
     if inventory is None or not shares:
-        return True
+        return not room.taken_cards
     return not room.unknown_cards and overdrawn_cards(room).isdisjoint(inventory.key_of(share) for share in shares)
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from extender.decide.devices import choose_cards, still_holds
+from extender.decide.devices import choose_cards, fit_cards, still_holds
 from extender.decide.explain import (
     explain_bad_claim,
     explain_locked_node,
@@ -20,7 +20,6 @@ from extender.decide.explain import (
     explain_overtaken,
     explain_unknown_pod,
 )
-from extender.decide.fit import fit_room
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.claim import BadGangClaim, GangClaim, solo_claim
 from extender.model.device import CardRequest
@@ -151,7 +150,7 @@ class Bind:
             room = self._cluster.snapshot().rooms.get(node)
             if room is None or request is None:
                 return ""
-            reasons = fit_room(pod.shape, room)
+            reasons = fit_cards(request, room)  # of all else kube-scheduler is the judge, and may be ahead of our watch
             if reasons:
                 return explain_overtaken(pod, node, reasons)
             cards = choose_cards(request, room)

@@ -123,6 +123,18 @@ def test_what_somebody_else_puts_on_a_planned_card_ends_the_plan() -> None:
     assert rig.node_for(pod) is None
 
 
+def test_a_share_that_somebody_else_gives_ends_the_plan_for_whole_gpus_beside_it() -> None:
+    rig = Rig(a_gpu_node("n1"))
+    gang = [a_pod(f"w{number}", gang="whole", min_available=2, shape=WHOLE) for number in range(2)]
+    rig.create(*gang)
+    assert [rig.node_for(pod) for pod in gang] == ["n1", "n1"]
+    card = CardShare(0, "GPU-n1-0", 500)
+    rig.create(structs.replace(a_pod("foreign", shape=HALF, node="n1", scheduler_name="other"), cards=(card,)))
+    rig.later()
+    assert rig.reserved() == 0
+    assert rig.node_for(gang[0]) is None
+
+
 def test_the_kubelet_and_we_do_not_choose_on_the_same_node() -> None:
     rig = Rig(a_gpu_node("n1"), a_gpu_node("n2"))
     plain, half, other = a_pod("plain", shape=WHOLE), a_pod("half", shape=HALF), a_pod("other", shape=WHOLE)

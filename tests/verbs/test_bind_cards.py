@@ -2,13 +2,14 @@
 
 import json
 
+import pytest
 from msgspec import structs
 
 from extender.model.device import CardDialect, CardManager
 from extender.model.node import Node
-from extender.model.pod import Pod
+from extender.model.pod import Pod, PodShape
 from tests.bind_rig import BindRig
-from tests.builders import GIB, GPU, a_node, a_pod, a_shape, a_share, some_cards
+from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
 from tests.rig import BINDING_S
 
 HALF = a_shape(gpu=0, cards=a_share(500))
@@ -58,7 +59,7 @@ async def test_of_two_calls_for_the_last_whole_card_one_is_refused() -> None:
     calls = [rig.call(first, "n1"), rig.call(second, "n1")]
     await rig.settle()
     assert await calls[0] == ""
-    assert await calls[1] == (f'node "n1" has no room for pod "default/second" any more: Insufficient {GPU}')
+    assert await calls[1] == 'node "n1" has no room for pod "default/second" any more: Insufficient free GPU shares'
     assert rig.binder.posted == ["first"]
 
 
@@ -87,13 +88,10 @@ async def test_a_whole_card_is_free_again_when_the_binding_fails() -> None:
 
 async def test_where_the_kubelet_picks_the_cards_nothing_is_written() -> None:
     rig = BindRig(a_node("n1", gpu=1))
-    first, second = a_pod("first", shape=WHOLE), a_pod("second", shape=WHOLE)
-    rig.create(first, second)
-    calls = [rig.call(first, "n1"), rig.call(second, "n1")]
-    await rig.settle()
-    assert await calls[0] == ""
-    assert "Insufficient" in await calls[1], "kube-scheduler would never send both, but another one's pod is as good"
-    assert rig.binder.annotations == {"first": {}}
+    gone, pod = a_pod("gone", shape=WHOLE, node="n1"), a_pod("single", shape=WHOLE)
+    rig.create(gone, pod)
+    assert await rig.call(pod, "n1") == "", "kube-scheduler counts them, and may have seen before us who went"
+    assert rig.binder.annotations == {"single": {}}
 
 
 async def test_the_kubelet_must_not_pick_where_shares_were_chosen_since() -> None:
@@ -136,6 +134,17 @@ async def test_a_pod_is_not_bound_to_a_node_that_went_while_it_waited_for_its_tu
     await rig.settle()
     assert "have changed since some were chosen" in await calls[1]
     assert rig.binder.posted == ["w0"]
+
+
+@pytest.mark.parametrize("shape", [WHOLE, HALF])
+async def test_a_pod_is_not_bound_to_a_node_that_is_gone_where_nobody_could_say_its_cards(shape: PodShape) -> None:
+    rig = BindRig(a_gpu_node("n1", manager=CardManager.KOORDINATOR if shape is WHOLE else CardManager.OWN))
+    pod = a_pod("single", shape=shape)
+    rig.create(pod)
+    assert rig.ask(pod).accepted
+    rig.cluster.remove_node("n1")
+    assert await rig.call(pod, "n1")
+    assert rig.binder.posted == []
 
 
 async def test_a_call_that_is_repeated_after_the_pod_was_bound_is_answered_without_another_card() -> None:
