@@ -20,6 +20,7 @@ from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
 from extender.model.claim import GangClaim, GangKey, JobKey, followers_key, solo_claim
+from extender.model.device import amounts_of
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
@@ -338,8 +339,8 @@ class Cluster:
         if pod.occupies_node:
             self._ledger.charge(pod.node_name, pod.occupant)
             self._end_on_overdrawn_cards(pod.node_name)
-        now = pod.node_name, pod.shape, pod.cards
-        stays = held is not None and pod.occupies_node and (held[0], held[1].shape, held[1].cards) == now
+        now = pod.node_name, pod.shape, amounts_of(pod.cards)
+        stays = held is not None and pod.occupies_node and (held[0], held[1].shape, amounts_of(held[1].cards)) == now
         if held is not None and not (stays and (before is None or before.labels == pod.labels)):
             self.changes.free_room()
 

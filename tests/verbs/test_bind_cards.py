@@ -5,12 +5,14 @@ import json
 import pytest
 from msgspec import structs
 
-from extender.model.device import CardDialect, CardManager
+from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest
 from extender.model.node import Node
 from extender.model.pod import Pod, PodShape
+from extender.wire.cards.handshakes import given_cards
 from tests.bind_rig import BindRig
 from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
 from tests.rig import BINDING_S
+from tests.wire.cards.given_pods import bound_pod, inventory
 
 HALF = a_shape(gpu=0, cards=a_share(500))
 ALL_OF_A_CARD = a_shape(gpu=0, cards=a_share(0, memory_bytes=16 * GIB, dialect=CardDialect.GPUSHARE))
@@ -166,3 +168,33 @@ async def test_a_pod_whose_fate_is_unknown_keeps_its_card_until_its_time_is_over
     assert used(rig, "n1") == {"GPU-n1-0": 1000}
     rig.later(BINDING_S + 1)
     assert used(rig, "n1") == {}
+
+
+DIALECTS = {
+    CardManager.OWN: CardDialect.KAI,
+    CardManager.HAMI: CardDialect.HAMI,
+    CardManager.GPUSHARE: CardDialect.GPUSHARE,
+    CardManager.VOLCANO_VGPU: CardDialect.VOLCANO_VGPU,
+    CardManager.VOLCANO_GPU: CardDialect.VOLCANO_GPU,
+    CardManager.KOORDINATOR: CardDialect.KOORDINATOR,
+}
+
+
+@pytest.mark.parametrize(("manager", "dialect"), DIALECTS.items())
+async def test_a_binding_that_is_seen_is_no_news_whoever_takes_the_card_to_the_container(
+    manager: CardManager, dialect: CardDialect
+) -> None:
+    """Else every gang that waits would be planned again whenever a pod is bound."""
+    uuids = manager not in (CardManager.GPUSHARE, CardManager.VOLCANO_GPU)
+    rig = BindRig(a_node("n1", inventory=inventory(manager, uuids=uuids)))
+    request = CardRequest(dialect, (CardNeed(memory_bytes=2 * GIB),))
+    pod = a_pod("w0", gang="g", min_available=1, shape=a_shape(gpu=0, cards=request))
+    (node,) = rig.let_through(pod)
+    call = rig.call(pod, node)
+    await rig.settle()
+    assert await call == ""
+    assert not rig.cluster.changes.room_freed
+    seen = given_cards(bound_pod(rig.binder.annotations["w0"]), request)
+    rig.create(structs.replace(pod, node_name="n1", cards=seen))
+    assert not rig.cluster.changes.room_freed
+    assert sum(use.memory_bytes for use in rig.cluster.snapshot().rooms["n1"].taken_cards.values()) == 2 * GIB
