@@ -123,17 +123,18 @@ class Bind:
                 self._give_back(pod, node, outcome, now_s())
 
     async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
-        problem = self._card_problem(pod, node)
-        if problem:
-            return self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
         handshake = None if pod.node_name else self._turns.handshake_on(pod, node)
         lock = handshake.NODE_LOCK if handshake else ""
         if lock:
             problem = await self._posting.locks.take(lock, node, pod, deadline_s=min(until_s, now_s() + PLUGIN_S))
             if problem:
                 return self._refuse(pod, node, Refusal(explain_locked_node(node, problem), elsewhere=True), now_s())
-        binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
-        outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
+        problem = self._card_problem(pod, node)
+        if problem:
+            outcome = self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
+        else:
+            binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
+            outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
         if lock and outcome.result in ("refused", "gone", "failed"):
             await self._posting.locks.release(lock, node, pod)
         return outcome

@@ -1,5 +1,6 @@
 """Bind calls of pods that ask for GPUs: the Binding says which, and no two calls use one twice."""
 
+import asyncio
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from extender.model.pod import Pod, PodShape
 from extender.wire.cards.handshakes import given_cards
 from tests.bind_rig import BindRig
 from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
-from tests.rig import BINDING_S
+from tests.rig import BINDING_S, FreeLocks
 from tests.wire.cards.given_pods import bound_pod, inventory
 
 HALF = a_shape(gpu=0, cards=a_share(500))
@@ -123,6 +124,36 @@ async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_its_t
     assert await calls[0] == ""
     assert "have changed since some were chosen" in await calls[1]
     assert rig.binder.posted == ["w0"]
+
+
+class SlowLocks(FreeLocks):
+    """Stands in for the locks of nodes: they are taken when others have released theirs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+
+    async def take(self, lock: str, node: str, pod: Pod, *, deadline_s: float) -> str:
+        await self.free.wait()
+        return await super().take(lock, node, pod, deadline_s=deadline_s)
+
+
+async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_the_nodes_lock() -> None:
+    node = a_gpu_node("n1", cards=1, manager=CardManager.HAMI)
+    rig = BindRig(node)
+    locks = SlowLocks()
+    rig.lock_with(locks)
+    pod = a_pod("w0", gang="g", min_available=1, shape=WHOLE)
+    rig.let_through(pod)
+    call = rig.call(pod, "n1")
+    await rig.settle()
+    assert node.inventory is not None
+    cards = tuple(structs.replace(card, healthy=False) for card in node.inventory.cards)
+    rig.cluster.upsert_node(structs.replace(node, inventory=structs.replace(node.inventory, cards=cards)))
+    locks.free.set()
+    await rig.settle()
+    assert "have changed since some were chosen" in await call
+    assert (rig.binder.posted, locks.released) == ([], ["w0"])
 
 
 async def test_a_pod_is_not_bound_to_a_node_that_went_while_it_waited_for_its_turn() -> None:
