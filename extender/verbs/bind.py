@@ -38,8 +38,8 @@ POSTING_S = 15.0
 server, and together with gangs.bindingSeconds it stays below the bind entry's httpTimeout."""
 
 TURN_AFTER_S = 2.0
-"""How long after gangs.bindingSeconds a call may still wait for its turn. With POSTING_S, a last look at the pod (2 s) and
-the release of a lock (1 s) it makes the 20 s that the bind entry's httpTimeout is above bindingSeconds at least."""
+"""How long after gangs.bindingSeconds a call may still wait for its turn. With POSTING_S, a last look at the pod (2 s)
+and the release of a lock (1 s) it makes the 20 s that the bind entry's httpTimeout is above bindingSeconds at least."""
 
 
 class PostsBindings(Protocol):
