@@ -29,7 +29,7 @@ from extender.state.reservations import Stage
 from tests.card_world import CardWorld, Fate, Gpu, Manager, read_pod, replaced, uses_of
 
 STEPS = int(os.environ.get("LEDGER_STEPS", "2000"))
-STEPS_A_RUN, USUAL_STEPS = 50, 30
+STEPS_A_RUN, USUAL_STEPS = 50, 35
 """At most, and as many as a run has at least on average: some end sooner."""
 MOST_PODS = 16
 """So many are there before no new ones come; the cards are full with fewer."""
