@@ -256,3 +256,10 @@ def test_a_node_that_changes_its_manager_ends_what_was_planned_in_terms_of_the_o
     rig.delete(half)
     assert rig.node_for(whole) == "n1"
     assert not rig.slot(whole).cards
+
+
+def test_of_pods_created_in_one_second_the_large_ones_go_first_and_so_all_find_room() -> None:
+    rig = Rig(a_gpu_node("n1"))
+    pods = [a_pod(f"p{milli}-{n}", shape=a_shape(gpu=0, cards=a_share(milli))) for milli in (400, 600) for n in (0, 1)]
+    rig.create(*pods)
+    assert [rig.node_for(pod) for pod in pods] == ["n1"] * 4
