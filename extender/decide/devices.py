@@ -26,7 +26,7 @@ from extender.model.device import (
     CardUse,
 )
 from extender.model.node import NodeRoom
-from extender.model.pod import PodShape
+from extender.model.pod import Occupant, PodShape
 from extender.model.verdict import (
     CardReason,
     CardRequestBad,
@@ -91,6 +91,18 @@ def overdrawn_cards(room: NodeRoom) -> frozenset[str]:
     """Return the keys of the cards of which more is taken than there is; all of those that are gone or unhealthy."""
     cards = {card.key: card for card in (room.node.inventory.cards if room.node.inventory else ())}
     return frozenset(key for key, use in room.taken_cards.items() if key not in cards or not _holds(cards[key], use))
+
+
+def are_still_free(pod: Occupant, room: NodeRoom) -> bool:
+    """Whether the cards of a pod that ran there are as it had them; nobody else gets one that is gone or unhealthy."""
+    inventory, after = room.node.inventory, room.having(pod)
+    if inventory is None or (not pod.cards and after.unknown_cards == room.unknown_cards):
+        return True
+    if room.taken_cards and not pod.cards:
+        return False
+    mine, cards = {inventory.key_of(share) for share in pod.cards}, {card.key: card for card in inventory.cards}
+    overdrawn = (key for key in mine & overdrawn_cards(after) if key in cards and cards[key].healthy)
+    return not any(overdrawn) and not (pod.cards and room.unknown_cards)
 
 
 def still_holds(shape: PodShape, shares: Sequence[CardShare], room: NodeRoom) -> bool:
@@ -223,6 +235,16 @@ def is_wanted(card: Card, terms: CardTerms) -> bool:
     return not any(model and unwanted.lower() in model for unwanted in terms.not_models)
 
 
+def card_size(request: CardRequest | BadCardRequest | None) -> tuple[int, int, int]:
+    """Rank requests by how much they take of one card, be it of cores or of memory, and then of how many cards."""
+    needs = request.needs if isinstance(request, CardRequest) else ()
+    return (
+        max((max(need.core_milli, need.memory_milli) for need in needs), default=0),
+        max((need.memory_bytes for need in needs), default=0),
+        sum(need.count for need in needs),
+    )
+
+
 def is_spread(request: CardRequest, inventory: CardInventory) -> bool:
     """Whether the pod's shares go to the emptiest cards."""
     return inventory.spread if request.terms.spread is None else request.terms.spread
@@ -255,18 +277,25 @@ def _pick(need: CardNeed, takers: Sequence[FreeCard], terms: CardTerms, *, sprea
     if len(takers) <= need.count:
         return takers if len(takers) == need.count else None
     used = [each for each in takers if each.use.shares]
-    if not used:
-        return _nearest(takers, need.count)
-    if need.count == 1 and not spread:
+    if need.count == 1 and used and not spread:
         return [max(used, key=lambda each: (fullness_of(each.card, each.use), -each.card.index))]
+    best = _by_fullness(takers, spread=spread) if used else _nearest_first(takers, need.count)
+    if need.count == 1 or _costs_one(best, need):
+        return best[: need.count]
+    return sorted(best, key=lambda each: -times_on(each.card, each.use, need))[: need.count]
+
+
+def _by_fullness(takers: Sequence[FreeCard], *, spread: bool) -> list[FreeCard]:
     sign = 1 if spread else -1
-    fullest = sorted(
+    return sorted(
         takers,
         key=lambda each: (sign * bool(each.use.shares), sign * fullness_of(each.card, each.use), each.card.index),
     )
-    if need.count == 1 or _costs_one(fullest, need):
-        return fullest[: need.count]
-    return sorted(fullest, key=lambda each: -times_on(each.card, each.use, need))[: need.count]
+
+
+def _nearest_first(takers: Sequence[FreeCard], count: int) -> list[FreeCard]:
+    near = _nearest(takers, count)
+    return [*near, *(each for each in takers if each not in near)]
 
 
 def _costs_one(ordered: Sequence[FreeCard], need: CardNeed) -> bool:

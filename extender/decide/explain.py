@@ -151,6 +151,11 @@ def explain_overtaken(pod: Pod, node: str, reasons: Iterable[Reason]) -> str:
     return f'node "{node}" has no room for pod "{pod.namespace}/{pod.name}" any more: {why}'
 
 
+def explain_binding_elsewhere(pod: Pod, node: str) -> str:
+    """Say that an earlier bind call for the pod goes on, so that its GPUs there must be kept for it."""
+    return f'pod "{pod.namespace}/{pod.name}" is being bound to another node, "{node}"; it is tried again if that fails'
+
+
 def explain_lost_cards(pod: Pod, node: str) -> str:
     """Say that what was chosen for a pod is not there any more."""
     return f'the GPUs of node "{node}" have changed since some were chosen for pod "{pod.namespace}/{pod.name}"'

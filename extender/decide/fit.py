@@ -11,7 +11,7 @@ The planner asks this thousands of times per decision: nothing is allocated for 
 
 from msgspec import structs
 
-from extender.decide.devices import fit_cards, overdrawn_cards
+from extender.decide.devices import are_still_free, fit_cards
 from extender.decide.selectors import selects_node
 from extender.decide.volumes import reach_volumes
 from extender.model.node import Node, NodeRoom, Taint
@@ -68,7 +68,7 @@ def fit_room(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
 
 def fits_back(pod: Occupant, room: NodeRoom) -> bool:
     """Whether a pod that ran there finds its room again, on the cards that it has."""
-    return not fit_room(structs.replace(pod.shape, cards=None), room) and not overdrawn_cards(room.having(pod))
+    return not fit_room(structs.replace(pod.shape, cards=None), room) and are_still_free(pod, room)
 
 
 def _shortfalls(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:

@@ -19,6 +19,7 @@ from copy import copy
 
 from msgspec import Struct
 
+from extender.decide.devices import card_size
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
 from extender.decide.room import nodes_with_room
 from extender.decide.search import Needs, Wanted, find_way
@@ -123,7 +124,7 @@ def pack_gang(
         if packing.is_enough(needs):
             return packing
     trial.undo(0)
-    found = None if related else _search([one.again() for one in classes], trial, homes, needs)
+    found = None if related else _search(_hardest_first(classes), trial, homes, needs)
     if found is not None:
         return found
     for placement in first.placements:
@@ -153,9 +154,18 @@ def _other_orders(
     avoid: Collection[tuple[str, PodShape]],
 ) -> Iterator[list[_Class]]:
     """Yield the hardest first, and then everybody confined to one domain of required affinity."""
-    yield sorted((one.again() for one in classes), key=lambda c: (len(c.nodes), -weight(c.shape)))
+    yield _hardest_first(classes)
     for domain in affinity_domains([member.occupant for member in members], snapshot):
         yield _classes(members, snapshot, avoid, domain)
+
+
+def _hardest_first(classes: Sequence[_Class]) -> list[_Class]:
+    """Return them with all their members to place; of equal ones those first that leave least of a card."""
+
+    def ease(one: _Class) -> tuple[int, int, tuple[int, ...]]:
+        return len(one.nodes), -weight(one.shape), tuple(-part for part in card_size(one.shape.cards))
+
+    return sorted((one.again() for one in classes), key=ease)
 
 
 def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:

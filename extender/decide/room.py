@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from extender.decide.devices import count_fitting
+from extender.decide.devices import count_fitting, fit_cards
 from extender.decide.fit import fit_node, fit_room
 from extender.decide.wear import wear_of
 from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Reason
+from extender.model.verdict import CardReason, Reason
 
 T = TypeVar("T")
 
@@ -23,6 +23,11 @@ T = TypeVar("T")
 def reasons_by_node(shape: PodShape, snapshot: Snapshot) -> Mapping[str, tuple[Reason, ...]]:
     """Return for every node why such a pod does not fit there; empty where it does."""
     return _once("reasons", shape, snapshot, _reasons_by_node)
+
+
+def lacking_cards(shape: PodShape, snapshot: Snapshot) -> Mapping[str, CardReason]:
+    """Return the first reason of each node whose cards do not do for such a pod."""
+    return {} if shape.cards is None else _once("cards", shape, snapshot, _lacking_cards)
 
 
 def nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
@@ -69,6 +74,13 @@ def _once(what: str, shape: PodShape, snapshot: Snapshot, look_up: Callable[[Pod
 def _reasons_by_node(shape: PodShape, snapshot: Snapshot) -> Mapping[str, tuple[Reason, ...]]:
     table = _table("reasons", shape, snapshot)
     return {name: _on_room(table, name, room, partial(fit_node, shape)) for name, room in snapshot.rooms.items()}
+
+
+def _lacking_cards(shape: PodShape, snapshot: Snapshot) -> Mapping[str, CardReason]:
+    if shape.cards is None:
+        return {}
+    table, look_up = _table("cards", shape, snapshot), partial(fit_cards, shape.cards)
+    return {name: why[0] for name, room in snapshot.rooms.items() if (why := _on_room(table, name, room, look_up))}
 
 
 def _table(what: str, shape: PodShape, snapshot: Snapshot) -> dict[str, tuple[NodeRoom, Any]]:

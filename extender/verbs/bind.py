@@ -4,7 +4,8 @@ The extender's entry has the bind verb for every pod of its kube-scheduler, so p
 at once. Never answers success without a Binding: kube-scheduler would count the pod on its node for ever.
 
 A pod that asks for cards is bound on those that are held for it, which the Binding itself says on the pod. Who has no
-room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice.
+room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice. What it does
+know is for it to judge: it may have seen sooner than we that a pod is gone.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from msgspec import Struct
 from extender.decide.devices import choose_cards, fit_cards, still_holds
 from extender.decide.explain import (
     explain_bad_claim,
+    explain_binding_elsewhere,
     explain_locked_node,
     explain_lost_cards,
     explain_overtaken,
@@ -144,6 +146,8 @@ class Bind:
         reservations, request = self._cluster.reservations, pod.shape.cards
         slot = reservations.slot_of(pod.uid)
         if slot is not None and slot.node != node:
+            if slot.stage is Stage.BINDING:  # a call that its kube-scheduler did not outlive
+                return explain_binding_elsewhere(pod, slot.node)
             reservations.leave(pod.uid)
             slot = None
         key = key_of(pod) or solo_claim(pod.namespace, pod.name).key

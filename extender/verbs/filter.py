@@ -10,7 +10,6 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from extender.decide.devices import fit_cards
 from extender.decide.explain import (
     NEVER_CHOSEN,
     ROOM_IS_KEPT,
@@ -22,9 +21,9 @@ from extender.decide.explain import (
 )
 from extender.decide.fit import fit_room
 from extender.decide.node_reasons import explain_reason
+from extender.decide.room import lacking_cards
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
-from extender.model.node import NodeRoom
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster
 from extender.state.planning import Planner
@@ -140,10 +139,16 @@ class Filter:
 
     def _answer_free(self, pod: Pod, key: GangKey | None, args: ExtenderArgs) -> FilterAnswer:
         """Let a pod that waits for nobody go where its room is not a gang's that has it already, or comes first."""
-        rooms = self._cluster.snapshot_for(pod.seniority, key).rooms
-        promised = self._cluster.reservations.nodes() | self._cluster.earmarks.nodes()
-        texts = {name: _why_not(pod, rooms.get(name), is_promised=name in promised) for name in args.node_names}
-        rejected = {name: text for name, text in texts.items() if text}
+        snapshot = self._cluster.snapshot_for(pod.seniority, key)
+        unfit = lacking_cards(pod.shape, snapshot)
+        rejected = {name: explain_reason(unfit[name]) for name in args.node_names if name in unfit}
+        if pod.shape.is_placed_by_us:
+            rejected = dict.fromkeys(args.node_names, NEVER_CHOSEN) | rejected
+        else:
+            promised = self._cluster.reservations.nodes() | self._cluster.earmarks.nodes()
+            here = [name for name in args.node_names if name in promised and name in snapshot.rooms]
+            kept = [name for name in here if fit_room(pod.shape, snapshot.rooms[name])]
+            rejected = dict.fromkeys(kept, ROOM_IS_KEPT) | rejected
         accepted = [name for name in args.node_names if name not in rejected]
         if accepted:
             self._planner.standings.forget(pod.uid)
@@ -162,13 +167,3 @@ class Filter:
         if pod is not None and self._cluster.victims_of(pod):
             return FilterAnswer((), dict.fromkeys(args.node_names, text))
         return FilterAnswer((), dict.fromkeys([*self._cluster.snapshot().rooms, *args.node_names], text))
-
-
-def _why_not(pod: Pod, room: NodeRoom | None, *, is_promised: bool) -> str:
-    """Say why a pod that waits for nobody may not go to the node; empty if it may."""
-    reasons = fit_cards(pod.shape.cards, room) if pod.shape.cards is not None and room is not None else ()
-    if reasons:
-        return explain_reason(reasons[0])
-    if pod.shape.is_placed_by_us:
-        return NEVER_CHOSEN
-    return ROOM_IS_KEPT if is_promised and room is not None and fit_room(pod.shape, room) else ""

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import MsgspecError, Raw, convert
 from msgspec.json import decode
 
+from extender.model.device import BadCardRequest
 from extender.model.pod import Occupant, Tags
 from extender.wire import core_v1
 from extender.wire.pod_shape import shape_of
@@ -30,7 +31,10 @@ def sample_of(namespace: str, template: Raw) -> Occupant | None:
         texts = {key: own.get(key) for key in ("labels", "annotations")}
         meta = {"name": "", "uid": "", "namespace": namespace, **texts}
         pod = convert({"metadata": meta, "spec": spec}, core_v1.Pod)
-        return Occupant(shape_of(pod), Tags(namespace, pod.metadata.labels or {}))
+        shape = shape_of(pod)
+        if isinstance(shape.cards, BadCardRequest):  # a device manager's webhook may mend it in the pods
+            return None
+        return Occupant(shape, Tags(namespace, pod.metadata.labels or {}))
     except (MsgspecError, BadQuantity, TypeError, AttributeError, KeyError, ValueError):
         return None  # nothing that depends on it is lost: the pods themselves say it when they come
 

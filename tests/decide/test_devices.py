@@ -91,6 +91,13 @@ def test_memory_alone_can_fill_a_card() -> None:
     assert on(room, *[memory_only] * 3) == [[0], [0], []]
 
 
+def test_of_unequal_cards_those_far_apart_are_taken_where_the_near_ones_would_strand_the_rest() -> None:
+    large, *small = (Card(i, f"GPU-{i}", 16 * GIB, 800 if i else 1000, numa=min(i, 1)) for i in range(3))
+    two_halves = a_share(500, count=2)
+    assert count_fitting(two_halves, room_of(large, *small)) == 2
+    assert on(room_of(large, *small), two_halves, two_halves, two_halves) == [[0, 1], [0, 2], []]
+
+
 def test_a_part_of_the_memory_is_rounded_down_as_the_managers_do() -> None:
     need = CardNeed(core_milli=100, memory_milli=333, memory_unit=GIB)
     (share,) = choose_cards(CardRequest(CardDialect.KUBESHARE_1, (need,)), room_of(Card(0, "a", 16 * GIB)))

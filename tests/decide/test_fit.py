@@ -5,12 +5,14 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from extender.decide.fit import fit_node, fit_room, fit_static
+from extender.decide.fit import fit_node, fit_room, fit_static, fits_back
+from extender.model.device import CardShare
 from extender.model.node import NodeRoom, Taint
-from extender.model.pod import HostPort, Toleration
+from extender.model.pod import HostPort, Occupant, Toleration
 from extender.model.verdict import AffinityMismatch, Cordoned, Insufficient, PortsTaken, Reason, UntoleratedTaint
-from tests.builders import GIB, GPU, a_node, a_pod, a_room, a_shape
+from tests.builders import GIB, GPU, a_node, a_pod, a_room, a_shape, a_share, some_cards, whole_gpus
 
 CORDON = "node.kubernetes.io/unschedulable"
 
@@ -159,3 +161,22 @@ def test_only_the_first_filter_that_says_no_is_heard(obstacles: set[str], reason
     shape = a_shape(gpu=9, node_selector={"pool": "gpu"}, host_ports=(HostPort(80),))
 
     assert fit_node(shape, room) == (reason,)
+
+
+def test_a_pod_finds_its_cards_again_unless_somebody_has_taken_them() -> None:
+    inventory = some_cards(2)
+    cards = (inventory.cards[0], structs.replace(inventory.cards[1], healthy=False))
+    node = a_node("n1", inventory=structs.replace(inventory, cards=cards))
+    half, cpu, whole = a_shape(gpu=0, cards=a_share(500)), a_shape(gpu=0), a_shape(gpu=1, cards=whole_gpus(1))
+    healthy, broken = (Occupant(half, cards=(CardShare(i, f"GPU-{i}", 500, 8 * GIB),)) for i in (0, 1))
+    all_of_it = Occupant(half, cards=(CardShare(0, "GPU-0", 1000, 16 * GIB),))
+
+    beside_broken = NodeRoom(node).having(broken)
+    assert all(fits_back(pod, beside_broken) for pod in (Occupant(cpu), healthy, broken))
+    assert not fits_back(Occupant(whole), beside_broken)
+    assert not fits_back(healthy, NodeRoom(node).having(all_of_it))
+    assert fits_back(broken, NodeRoom(node).having(all_of_it))
+    beside_whole = NodeRoom(node).having(Occupant(whole))
+    assert not fits_back(healthy, beside_whole), "the kubelet knows nothing of shares"
+    assert fits_back(Occupant(cpu), beside_whole)
+    assert fits_back(Occupant(whole), beside_whole)

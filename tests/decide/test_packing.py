@@ -6,13 +6,15 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extender.decide.devices import overdrawn_cards
 from extender.decide.fit import fit_node
 from extender.decide.packing import Member, Packing, pack_gang
 from extender.decide.trial import Trial
+from extender.model.device import CardDialect, CardManager
 from extender.model.node import Node, NodeRoom
 from extender.model.pod import HostPort, Occupant
 from extender.model.snapshot import Snapshot
-from tests.builders import a_node, a_pod, a_room, a_shape
+from tests.builders import GIB, a_node, a_pod, a_room, a_shape, a_share, some_cards
 
 
 def snapshot_of(*rooms: NodeRoom | Node) -> Snapshot:
@@ -135,3 +137,14 @@ def _brute_force(members: list[Member], snapshot: Snapshot) -> bool:
         else:
             return True
     return False
+
+
+def test_large_shares_of_a_card_are_placed_before_the_small_ones_where_these_would_be_in_their_way() -> None:
+    six, ten = (
+        a_shape(gpu=0, cards=a_share(0, memory_bytes=size * GIB, dialect=CardDialect.GPUSHARE)) for size in (6, 10)
+    )
+    node = a_node("n1", inventory=some_cards(2, manager=CardManager.GPUSHARE))
+    members = [Member(shape, uid=str(number)) for number, shape in enumerate([six, six, ten, ten])]
+    packing = pack_gang(members, Snapshot(1, {"n1": NodeRoom(node)}), required=4)
+    assert not packing.left_over
+    assert not overdrawn_cards(packing.trial.room("n1"))

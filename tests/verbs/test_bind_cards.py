@@ -6,11 +6,12 @@ import json
 import pytest
 from msgspec import structs
 
+from extender.effects.binding import Binding, BindOutcome
 from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest
 from extender.model.node import Node
 from extender.model.pod import Pod, PodShape
 from extender.wire.cards.handshakes import given_cards
-from tests.bind_rig import BindRig
+from tests.bind_rig import BindRig, KeptBindings
 from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
 from tests.rig import BINDING_S, FreeLocks
 from tests.wire.cards.given_pods import bound_pod, inventory
@@ -22,6 +23,18 @@ WHOLE = a_shape(gpu=1, cards=a_share(1000, dialect=CardDialect.WHOLE))
 
 def a_gpu_node(name: str, cards: int = 2, manager: CardManager = CardManager.OWN) -> Node:
     return a_node(name, gpu=cards, inventory=some_cards(cards, prefix=f"GPU-{name}", manager=manager))
+
+
+class SlowBindings(KeptBindings):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+
+    async def bind(self, binding: Binding, *, deadline_s: float) -> BindOutcome:
+        await self.answers.wait()
+        return await super().bind(binding, deadline_s=deadline_s)
 
 
 def visible(rig: BindRig, pod: Pod) -> str:
@@ -89,12 +102,17 @@ async def test_a_whole_card_is_free_again_when_the_binding_fails() -> None:
     assert await rig.call(other, "n1") == ""
 
 
-async def test_where_the_kubelet_picks_the_cards_nothing_is_written() -> None:
-    rig = BindRig(a_node("n1", gpu=1))
-    gone, pod = a_pod("gone", shape=WHOLE, node="n1"), a_pod("single", shape=WHOLE)
-    rig.create(gone, pod)
-    assert await rig.call(pod, "n1") == "", "kube-scheduler counts them, and may have seen before us who went"
-    assert rig.binder.annotations == {"single": {}}
+async def test_where_the_kubelet_picks_the_cards_kube_scheduler_judges_whether_one_is_free() -> None:
+    rig = BindRig(a_gpu_node("n1", cards=1))
+    gone, next_one = a_pod("gone", shape=WHOLE), a_pod("next", shape=WHOLE)
+    rig.create(gone, next_one)
+    rig.bind(gone, "n1")
+    assert await rig.call(next_one, "n1") == "", "kube-scheduler has seen the end of the other one, and we have not yet"
+    assert rig.binder.annotations == {"next": {}}
+    assert rig.cluster.snapshot().rooms["n1"].unknown_cards == 2
+    rig.delete(gone)
+    rig.bind(next_one, "n1")
+    assert rig.cluster.snapshot().rooms["n1"].unknown_cards == 1
 
 
 async def test_the_kubelet_must_not_pick_where_shares_were_chosen_since() -> None:
@@ -178,6 +196,25 @@ async def test_a_pod_is_not_bound_to_a_node_that_is_gone_where_nobody_could_say_
     rig.cluster.remove_node("n1")
     assert await rig.call(pod, "n1")
     assert rig.binder.posted == []
+
+
+async def test_a_card_is_not_given_away_while_its_pod_may_still_be_bound_there() -> None:
+    nodes = [a_gpu_node(name, cards=1, manager=CardManager.KOORDINATOR) for name in ("n1", "n2")]
+    rig = BindRig(*nodes)
+    binder = SlowBindings()
+    rig.post_with(binder)
+    pod, other = a_pod("single", shape=WHOLE), a_pod("other", shape=WHOLE)
+    rig.create(pod, other)
+    first = rig.call(pod, "n1")
+    await rig.settle()
+    again = rig.call(pod, "n2")  # of a kube-scheduler that knows nothing of the first call
+    await rig.settle()
+    assert "is being bound to another node" in await again
+    assert used(rig, "n1") == {"GPU-n1-0": 1000}
+    assert "any more" in await rig.call(other, "n1")
+    binder.answers.set()
+    assert await first == ""
+    assert used(rig, "n2") == {}
 
 
 async def test_a_call_that_is_repeated_after_the_pod_was_bound_is_answered_without_another_card() -> None:

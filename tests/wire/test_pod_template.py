@@ -48,6 +48,10 @@ def test_what_the_template_asks_of_gpus_is_known_before_the_pod_is() -> None:
     assert sample.shape.cards.needs[0].core_milli == 500
 
 
+def test_a_template_that_only_its_device_managers_webhook_completes_says_nothing() -> None:
+    assert sample_of("ns", template({"resources": {"limits": {"nvidia.com/gpumem": 3000}}})) is None
+
+
 @pytest.mark.parametrize(
     "content",
     [None, [], 7, {}, {"spec": None}, {"spec": {"containers": 3}}, {"spec": {"containers": [7]}},
