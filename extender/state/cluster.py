@@ -42,8 +42,9 @@ REMEMBERED_DELETIONS = 100_000
 """A filter call may come after its pod's deletion was watched; a pod in this many is never taken for a new one. About
 20 MB when full, and hours of deletions in a large cluster, where minutes would do."""
 
-REMEMBERED_SHAPES = 64
-"""As many of pods that wait are asked about again and again; each takes 1 MB on 5,000 nodes."""
+REMEMBERED_TABLES = 64
+"""What was worked out for the shapes that are asked about again and again, four for one that asks for cards. Each takes
+1 MB on 5,000 nodes."""
 
 
 class Cluster:
@@ -65,7 +66,7 @@ class Cluster:
         self.devices = Devices(self.upsert_node)
         self._volumes = VolumeIndex()
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_SHAPES))
+        self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_TABLES))
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
 
     def snapshot(self) -> Snapshot:
