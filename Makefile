@@ -9,7 +9,7 @@ CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test unit controlplane fidelity oracle bench lint build lock
+.PHONY: help demo test unit controlplane fidelity oracle soak bench lint build lock
 
 help: ## Print this list
 	@echo "make TARGET [PYTHON=python3.11 or newer]"
@@ -31,6 +31,9 @@ fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the
 
 oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 60,000 small gangs that just fit or just do not (10 minutes)
 	ORACLE_INSTANCES=20000 $(BIN)/pytest -s --timeout 3600 tests/decide/test_packing_oracle.py
+
+soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)
+	LEDGER_STEPS=100000 $(BIN)/pytest -s --timeout 1800 tests/state/test_card_ledger.py
 
 bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole and whole GPUs kept free (20 minutes; figures in .cache/)
 	@mkdir -p .cache

@@ -8,7 +8,7 @@ from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.verbs.bind import PostsBindings
 from extender.wire.extender_v1 import BindingArgs
-from tests.rig import Rig
+from tests.rig import FreeLocks, Rig
 
 
 class KeptBindings:
@@ -41,6 +41,10 @@ class BindRig(Rig):
 
     def post_with(self, binder: PostsBindings) -> None:
         self.verb = self.bind_with(binder)
+
+    def lock_with(self, locks: FreeLocks) -> None:
+        self.locks = locks
+        self.post_with(self.binder)
 
     def call(self, pod: Pod, node: str, is_connected: Callable[[], bool] = lambda: True) -> asyncio.Task[str]:
         args = BindingArgs(pod.namespace, pod.name, pod.uid, node)

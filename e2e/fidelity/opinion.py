@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from extender.decide.explain import PLUGINS, explain_reason
+from extender.decide.node_reasons import PLUGINS, explain_reason
 from extender.decide.trial import Trial
 from extender.model.pod import Occupant, Relations, Tags, Toleration, VolumeTerms
 from extender.model.snapshot import Snapshot

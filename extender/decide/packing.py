@@ -24,6 +24,7 @@ from extender.decide.one_by_one import affinity_domains, selecting_keys, take_tu
 from extender.decide.room import nodes_with_room
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
+from extender.model.device import WHOLE_MILLI, CardRequest
 from extender.model.node import repels
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
 from extender.model.snapshot import Snapshot
@@ -192,9 +193,15 @@ def _seat(one: _Class, node: str, count: int, trial: Trial) -> list[Placement]:
 
 
 def weight(shape: PodShape) -> int:
-    """Rank shapes by what is scarce first: devices, then everything else."""
+    """Rank shapes by what is scarce first: devices and shares of cards, then everything else."""
     devices = sum(amount for name, amount in shape.requests if "/" in name)
-    return devices << 64 | sum(amount for name, amount in shape.requests if "/" not in name)
+    if isinstance(shape.cards, CardRequest):
+        shares_milli = sum(need.count * max(need.core_milli, need.memory_milli) for need in shape.cards.needs)
+        shares_bytes = sum(need.count * need.memory_bytes for need in shape.cards.needs)
+    else:
+        shares_milli, shares_bytes = devices * WHOLE_MILLI, 0
+    rest = sum(amount for name, amount in shape.requests if "/" not in name)
+    return ((shares_milli << 16) + devices << 64) + (shares_bytes << 16) + rest
 
 
 def _classes(
@@ -205,10 +212,15 @@ def _classes(
 ) -> list[_Class]:
     keys = selecting_keys([member.occupant for member in members], snapshot)
     groups: dict[tuple[object, ...], list[Member]] = {}
-    for member in sorted(members, key=lambda m: m.role not in LEADER_ROLES):
+    for member in sorted(members, key=_turn):
         seen = tuple(member.tags.labels.get(key) for key in keys)
         groups.setdefault((member.shape, member.role, seen), []).append(member)
     return [_Class(group, snapshot, avoid, within) for group in groups.values()]
+
+
+def _turn(member: Member) -> tuple[bool, int]:
+    """Leaders come first; large shares of cards before small ones, which fill the gaps."""
+    return member.role not in LEADER_ROLES, -weight(member.shape) if member.shape.is_placed_by_us else 0
 
 
 def _fill_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:

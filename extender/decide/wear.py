@@ -23,7 +23,6 @@ from extender.model.pod import PodShape
 
 _PPM: Final = 1_000_000
 
-
 _MOST_SLACK: Final = 1 << 20
 _MOST_CARDS: Final = 1 << 16
 """More than any node has of millionths of a card, and of cards."""

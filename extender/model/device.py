@@ -3,7 +3,7 @@
 Amounts are integers: a card is 1,000 milli-GPU, memory is in bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -88,6 +88,16 @@ class CardShare(Struct, frozen=True, gc=False):
     core_milli: int = 0
     memory_bytes: int = 0
     container: int = 0
+
+
+def amounts_of(shares: Iterable[CardShare]) -> Mapping[str, tuple[int, int]]:
+    """Return how much of the cores and of the memory is given of each card: the same however a manager wrote it."""
+    amounts: dict[str, tuple[int, int]] = {}
+    for share in shares:
+        key = share.uuid or str(share.index)
+        core_milli, memory_bytes = amounts.get(key, (0, 0))
+        amounts[key] = core_milli + share.core_milli, memory_bytes + share.memory_bytes
+    return amounts
 
 
 class CardInventory(Struct, frozen=True, gc=False):

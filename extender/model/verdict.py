@@ -1,4 +1,4 @@
-"""Reasons and verdicts as data; `decide/explain.py` alone puts them into words."""
+"""Reasons and verdicts as data; `decide/explain.py` and `node_reasons.py` alone put them into words."""
 
 from collections.abc import Mapping
 from typing import Final, TypeAlias

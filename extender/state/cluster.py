@@ -20,6 +20,7 @@ from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
 from extender.model.claim import GangClaim, GangKey, JobKey, followers_key, solo_claim
+from extender.model.device import amounts_of
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
 from extender.model.node import Node
@@ -41,8 +42,9 @@ REMEMBERED_DELETIONS = 100_000
 """A filter call may come after its pod's deletion was watched; a pod in this many is never taken for a new one. About
 20 MB when full, and hours of deletions in a large cluster, where minutes would do."""
 
-REMEMBERED_SHAPES = 64
-"""As many of pods that wait are asked about again and again; each takes 1 MB on 5,000 nodes."""
+REMEMBERED_TABLES = 64
+"""What was worked out for the shapes that are asked about again and again, four for one that asks for cards. Each takes
+1 MB on 5,000 nodes."""
 
 
 class Cluster:
@@ -64,7 +66,7 @@ class Cluster:
         self.devices = Devices(self.upsert_node)
         self._volumes = VolumeIndex()
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_SHAPES))
+        self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_TABLES))
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
 
     def snapshot(self) -> Snapshot:
@@ -338,8 +340,8 @@ class Cluster:
         if pod.occupies_node:
             self._ledger.charge(pod.node_name, pod.occupant)
             self._end_on_overdrawn_cards(pod.node_name)
-        now = pod.node_name, pod.shape, pod.cards
-        stays = held is not None and pod.occupies_node and (held[0], held[1].shape, held[1].cards) == now
+        now = pod.node_name, pod.shape, amounts_of(pod.cards)
+        stays = held is not None and pod.occupies_node and (held[0], held[1].shape, amounts_of(held[1].cards)) == now
         if held is not None and not (stays and (before is None or before.labels == pod.labels)):
             self.changes.free_room()
 

@@ -8,11 +8,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from msgspec import Struct, structs
 
 from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
+from extender.decide.packing import weight
 from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey, followers_key
@@ -39,6 +41,10 @@ REFUSED_FOR_GOOD = 3
 FOLLOWERS_S = 600.0
 """How long room is held for pods that their operator makes once others run: these pull their image first, which takes
 minutes. Koordinator's default waiting-time is the same."""
+
+
+Rank: TypeAlias = tuple[bool, int, float, float, int, str]
+"""Who is planned before whom: what sorts first."""
 
 
 class Deadlines(Struct, frozen=True):
@@ -172,14 +178,16 @@ class Planner:
                 self._forget(key)
         return sorted(gangs, key=self._rank)
 
-    def _rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
+    def _rank(self, gang: Gang) -> Rank:
         """Return where it stands in the queue: gangs that are bound together are planned where the first of them is."""
         others = [other for key in gang.groups if (other := self._cluster.gangs.get(key)) is not None]
         return min(self._own_rank(each) for each in (gang, *others) if each is gang or each.waiting or each.stranded)
 
-    def _own_rank(self, gang: Gang) -> tuple[bool, int, float, float, str]:
+    def _own_rank(self, gang: Gang) -> Rank:
+        """Return its place: of those that were created in one second, the large ones leave the small ones more room."""
         stranded_last, priority, created_at = gang.seniority
-        return stranded_last, priority, self._past(gang.key).turn_lost_s, created_at, gang.key
+        size = weight(gang.waiting[0].shape) if gang.waiting else 0
+        return stranded_last, priority, self._past(gang.key).turn_lost_s, created_at, -size, gang.key
 
     def _plan_together(self, gang: Gang, now_s: float) -> set[GangKey]:
         """Plan a gang and those that are bound together with it; either all of them hold enough room or none does."""

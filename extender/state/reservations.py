@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from extender.decide.devices import still_holds
 from extender.model.claim import GangKey
 from extender.model.device import CardShare
 from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
@@ -157,7 +158,8 @@ class Reservations:
             return
         slot.since_s = now_s
         self.advance(reservation.key, slot, Stage.PLANNED)
-        if node not in self._ledger.rooms:
+        room = self._ledger.rooms.get(node)
+        if room is None or not still_holds(slot.shape, slot.cards, room):
             self._end(reservation, [slot])
             self._changes.plan(reservation.key)
 

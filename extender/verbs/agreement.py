@@ -7,7 +7,7 @@ model.
 
 import structlog
 
-from extender.decide.explain import PLUGINS
+from extender.decide.node_reasons import PLUGINS
 from extender.decide.trial import Trial
 from extender.model.pod import Pod
 from extender.observe.metrics import Metrics

@@ -40,8 +40,8 @@ POSTING_S = 15.0
 server, and together with gangs.bindingSeconds it stays below the bind entry's httpTimeout."""
 
 TURN_AFTER_S = 2.0
-"""How long after gangs.bindingSeconds a call may still wait for its turn. The bind entry's httpTimeout is 20 s above
-these: POSTING_S, a last look, and a second for the answer's way."""
+"""How long after gangs.bindingSeconds a call may still wait for its turn. With POSTING_S, a last look at the pod (2 s)
+and the release of a lock (1 s) it makes the 20 s that the bind entry's httpTimeout is above bindingSeconds at least."""
 
 
 class PostsBindings(Protocol):
@@ -125,17 +125,18 @@ class Bind:
                 self._give_back(pod, node, outcome, now_s())
 
     async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
-        problem = self._card_problem(pod, node)
-        if problem:
-            return self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
         handshake = None if pod.node_name else self._turns.handshake_on(pod, node)
         lock = handshake.NODE_LOCK if handshake else ""
         if lock:
             problem = await self._posting.locks.take(lock, node, pod, deadline_s=min(until_s, now_s() + PLUGIN_S))
             if problem:
                 return self._refuse(pod, node, Refusal(explain_locked_node(node, problem), elsewhere=True), now_s())
-        binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
-        outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
+        problem = self._card_problem(pod, node)
+        if problem:
+            outcome = self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
+        else:
+            binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
+            outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
         if lock and outcome.result in ("refused", "gone", "failed"):
             await self._posting.locks.release(lock, node, pod)
         return outcome
@@ -151,7 +152,7 @@ class Bind:
             room = self._cluster.snapshot().rooms.get(node)
             if room is None or request is None:
                 return ""
-            reasons = fit_cards(request, room)
+            reasons = fit_cards(request, room)  # of all else kube-scheduler is the judge, and may be ahead of our watch
             if reasons:
                 return explain_overtaken(pod, node, reasons)
             cards = choose_cards(request, room)

@@ -17,11 +17,11 @@ from extender.decide.explain import (
     explain_binding_elsewhere,
     explain_not_waiting,
     explain_planned_elsewhere,
-    explain_reason,
     explain_replaced,
     explain_undeclared,
 )
 from extender.decide.fit import fit_room
+from extender.decide.node_reasons import explain_reason
 from extender.decide.room import lacking_cards
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey

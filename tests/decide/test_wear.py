@@ -1,5 +1,7 @@
 """What pods cost a node in whole cards, and that gangs and single pods go where that is least."""
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -72,6 +74,16 @@ def test_siblings_matter_more_than_whole_cards() -> None:
 def test_who_wants_to_be_spread_goes_where_most_cards_are_free() -> None:
     request = structs.replace(a_share(500), terms=CardTerms(spread=True))
     assert nodes_for(a_shape(gpu=0, cards=request), a_room("shared", 500), a_room("empty")) == ["empty"]
+
+
+def test_a_gang_of_many_sizes_that_fills_all_cards_to_the_brim_finds_its_room() -> None:
+    chance = Random("to the brim")  # noqa: S311 - chance that can be repeated
+    for _ in range(40):
+        tenths = [size for _ in range(4) for size in chance.choice([(10,), (7, 3), (5, 3, 2), (6, 4), (4, 3, 2, 1)])]
+        chance.shuffle(tenths)
+        members = [Member(a_shape(gpu=0, cards=a_share(100 * size)), uid=str(i)) for i, size in enumerate(tenths)]
+        rooms = {room.node.name: room for room in (a_room("n1", cards=2), a_room("n2", cards=2))}
+        assert not pack_gang(members, Snapshot(1, rooms), required=len(members)).left_over, tenths
 
 
 def test_pods_that_ask_for_no_cards_cost_none() -> None:

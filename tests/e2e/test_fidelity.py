@@ -8,7 +8,7 @@ from e2e.fidelity.__main__ import summary
 from e2e.fidelity.controlplane import start_bench
 from e2e.fidelity.play import compare
 from e2e.fidelity.replay import as_test
-from extender.decide.explain import PLUGINS
+from extender.decide.node_reasons import PLUGINS
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300)]
 

@@ -110,6 +110,27 @@ def test_of_many_single_pods_two_share_each_card_and_the_others_wait(cluster: Cl
     assert Counter(annotations_of(namespace, name)[VISIBLE] for name in bound(namespace)) == dict.fromkeys(uuids, 2)
 
 
+@pytest.mark.usefixtures("gpu_env")
+def test_whole_cards_and_shares_in_three_systems_terms_are_on_one_account(
+    cluster: Cluster, namespace: Namespace
+) -> None:
+    uuids = set(add_kubeshare_node(cluster, "gpu-0", cards=3))
+    shares = {"sharedgpu/gpu_request": "0.6", "sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_mem": "4294967296"}
+    namespace.apply(
+        gpu_pod("two-whole", annotations={"kubeshare/gpu_request": "2", "kubeshare/gpu_limit": "2"}),
+        gpu_pod("kubeshare-2", labels=shares),
+        gpu_pod("kai", annotations={"gpu-fraction": "0.4"}),
+    )
+    wait_bound(namespace, 3)
+    namespace.apply(gpu_pod("one-too-many", annotations={"gpu-fraction": "0.1"}))
+    assert stays(lambda: "one-too-many" not in bound(namespace))
+    seen = {pod["metadata"]["name"]: visible_devices(pod, "main") or "" for pod in namespace.pods()}
+    assert seen["kubeshare-2"] == seen["kai"]
+    assert {*seen["two-whole"].split(","), seen["kai"]} == uuids
+    assert seen["one-too-many"] == ""
+    assert annotations_of(namespace, "kubeshare-2")["sharedgpu/gpu_uuid"] == seen["kai"]
+
+
 def test_after_a_restart_no_card_is_used_twice(cluster: Cluster, namespace: Namespace) -> None:
     uuids = add_kubeshare_node(cluster, "gpu-0", cards=2)
     namespace.apply(*(half_of_a_gpu(f"p-{index}") for index in range(3)))
@@ -288,20 +309,48 @@ def lock_of(cluster: Cluster, node: str) -> str:
 # What the stand-ins are worth
 
 
-def test_without_turns_the_gpushare_plugin_takes_the_wrong_pod(cluster: Cluster, namespace: Namespace) -> None:
-    """The scenarios above would notice: so this is what another scheduler's pods come to."""
-    add_gpushare_node(cluster, "gpu-0")
-    kubelet = PluginKubelet(cluster.api, GpushareStandIn(cluster.api))
-    for index in range(2):
-        pod = gpu_pod(f"p-{index}", {"aliyun.com/gpu-mem": "6"})
-        pod["metadata"]["annotations"] = {
-            "ALIYUN_COM_GPU_MEM_IDX": str(index),
-            "ALIYUN_COM_GPU_MEM_POD": "6",
-            "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
-            "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(index + 1),
-        }
-        pod["spec"] |= {"nodeName": "gpu-0"}
-        namespace.apply(pod)
+def bound_by_another(namespace: Namespace, name: str, limits: dict[str, str], annotations: dict[str, str]) -> None:
+    """Create a pod with a node and with annotations, as if a scheduler that looks at no other pod had bound it."""
+    pod = gpu_pod(name, limits, annotations=annotations)
+    pod["spec"]["nodeName"] = "gpu-0"
+    namespace.apply(pod)
+
+
+def seen_in_other_order(kubelet: PluginKubelet, namespace: Namespace) -> dict[str, str]:
+    """Return which card each pod sees where the kubelet asks for the younger choice first."""
     kubelet.admit(reversed(namespace.pods()))
-    assert kubelet.environments["p-0", "main"]["NVIDIA_VISIBLE_DEVICES"] == "1"
-    assert kubelet.environments["p-1", "main"]["NVIDIA_VISIBLE_DEVICES"] == "0"
+    return {name: each["NVIDIA_VISIBLE_DEVICES"] for (name, _), each in kubelet.environments.items()}
+
+
+def test_without_turns_the_gpushare_plugin_takes_the_wrong_pod(cluster: Cluster, namespace: Namespace) -> None:
+    """The scenarios above would notice."""
+    add_gpushare_node(cluster, "gpu-0")
+    for index in range(2):
+        meant = {"IDX": str(index), "POD": "6", "ASSIGNED": "false", "ASSUME_TIME": str(index + 1)}
+        written = {f"ALIYUN_COM_GPU_MEM_{key}": text for key, text in meant.items()}
+        bound_by_another(namespace, f"p-{index}", {"aliyun.com/gpu-mem": "6"}, written)
+    kubelet = PluginKubelet(cluster.api, GpushareStandIn(cluster.api))
+    assert seen_in_other_order(kubelet, namespace) == {"p-0": "1", "p-1": "0"}
+
+
+def test_without_turns_volcanos_plugin_takes_the_wrong_pod(cluster: Cluster, namespace: Namespace) -> None:
+    add_volcano_node(cluster, "gpu-0")
+    for index in range(2):
+        meant = {"vgpu-node": "gpu-0", "vgpu-time": str(index + 1), "bind-phase": "allocating"}
+        meant["devices-to-allocate"] = f"GPU-{index},NVIDIA,1000,0:"
+        written = {f"volcano.sh/{key}": text for key, text in meant.items()}
+        bound_by_another(namespace, f"p-{index}", {"volcano.sh/vgpu-number": "1"}, written)
+    kubelet = PluginKubelet(cluster.api, VolcanoVgpuStandIn(cluster.api))
+    assert seen_in_other_order(kubelet, namespace) == {"p-0": "GPU-1", "p-1": "GPU-0"}
+
+
+def test_without_a_lock_hamis_plugin_takes_the_wrong_pod(cluster: Cluster, namespace: Namespace) -> None:
+    add_hami_node(cluster, "gpu-0")
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}
+    for index in range(2):
+        meant = {"vgpu-node": "gpu-0", "bind-phase": "allocating"}
+        meant["vgpu-devices-to-allocate"] = f"GPU-{index},NVIDIA,1000,0:;"
+        bound_by_another(namespace, f"p-{index}", limits, {f"hami.io/{key}": text for key, text in meant.items()})
+    kubelet = PluginKubelet(cluster.api, HamiStandIn(cluster.api))
+    with_the_first_pods_card = seen_in_other_order(kubelet, namespace)
+    assert with_the_first_pods_card["p-1"] == "GPU-0"

@@ -123,16 +123,16 @@ def test_what_somebody_else_puts_on_a_planned_card_ends_the_plan() -> None:
     assert rig.node_for(pod) is None
 
 
-def test_a_share_that_somebody_else_gives_ends_the_plan_for_whole_cards_that_the_kubelet_picks() -> None:
+def test_a_share_that_somebody_else_gives_ends_the_plan_for_whole_gpus_beside_it() -> None:
     rig = Rig(a_gpu_node("n1"))
-    members = [a_pod(name, gang="whole", min_available=1, shape=WHOLE) for name in ("a", "b")]
-    rig.create(*members)
-    assert [rig.node_for(each) for each in members] == ["n1", "n1"]
+    gang = [a_pod(f"w{number}", gang="whole", min_available=2, shape=WHOLE) for number in range(2)]
+    rig.create(*gang)
+    assert [rig.node_for(pod) for pod in gang] == ["n1", "n1"]
     card = CardShare(0, "GPU-n1-0", 500)
     rig.create(structs.replace(a_pod("foreign", shape=HALF, node="n1", scheduler_name="other"), cards=(card,)))
     rig.later()
     assert rig.reserved() == 0
-    assert "shared use" in rig.text_for(members[0])
+    assert rig.node_for(gang[0]) is None
 
 
 def test_the_kubelet_and_we_do_not_choose_on_the_same_node() -> None:
@@ -272,3 +272,10 @@ def test_a_node_that_changes_its_manager_ends_what_was_planned_in_terms_of_the_o
     rig.delete(half)
     assert rig.node_for(whole) == "n1"
     assert not rig.slot(whole).cards
+
+
+def test_of_pods_created_in_one_second_the_large_ones_go_first_and_so_all_find_room() -> None:
+    rig = Rig(a_gpu_node("n1"))
+    pods = [a_pod(f"p{milli}-{n}", shape=a_shape(gpu=0, cards=a_share(milli))) for milli in (400, 600) for n in (0, 1)]
+    rig.create(*pods)
+    assert [rig.node_for(pod) for pod in pods] == ["n1"] * 4

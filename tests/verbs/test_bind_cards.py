@@ -3,15 +3,18 @@
 import asyncio
 import json
 
+import pytest
 from msgspec import structs
 
 from extender.effects.binding import Binding, BindOutcome
-from extender.model.device import CardDialect, CardManager
+from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest
 from extender.model.node import Node
-from extender.model.pod import Pod
+from extender.model.pod import Pod, PodShape
+from extender.wire.cards.handshakes import given_cards
 from tests.bind_rig import BindRig, KeptBindings
 from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
-from tests.rig import BINDING_S
+from tests.rig import BINDING_S, FreeLocks
+from tests.wire.cards.given_pods import bound_pod, inventory
 
 HALF = a_shape(gpu=0, cards=a_share(500))
 ALL_OF_A_CARD = a_shape(gpu=0, cards=a_share(0, memory_bytes=16 * GIB, dialect=CardDialect.GPUSHARE))
@@ -141,6 +144,36 @@ async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_its_t
     assert rig.binder.posted == ["w0"]
 
 
+class SlowLocks(FreeLocks):
+    """Stands in for the locks of nodes: they are taken when others have released theirs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+
+    async def take(self, lock: str, node: str, pod: Pod, *, deadline_s: float) -> str:
+        await self.free.wait()
+        return await super().take(lock, node, pod, deadline_s=deadline_s)
+
+
+async def test_a_pod_is_not_bound_on_a_card_that_broke_while_it_waited_for_the_nodes_lock() -> None:
+    node = a_gpu_node("n1", cards=1, manager=CardManager.HAMI)
+    rig = BindRig(node)
+    locks = SlowLocks()
+    rig.lock_with(locks)
+    pod = a_pod("w0", gang="g", min_available=1, shape=WHOLE)
+    rig.let_through(pod)
+    call = rig.call(pod, "n1")
+    await rig.settle()
+    assert node.inventory is not None
+    cards = tuple(structs.replace(card, healthy=False) for card in node.inventory.cards)
+    rig.cluster.upsert_node(structs.replace(node, inventory=structs.replace(node.inventory, cards=cards)))
+    locks.free.set()
+    await rig.settle()
+    assert "have changed since some were chosen" in await call
+    assert (rig.binder.posted, locks.released) == ([], ["w0"])
+
+
 async def test_a_pod_is_not_bound_to_a_node_that_went_while_it_waited_for_its_turn() -> None:
     rig = BindRig(a_gpu_node("n1", cards=2, manager=CardManager.GPUSHARE))
     pods = [a_pod(f"w{i}", gang="g", min_available=2, shape=ALL_OF_A_CARD) for i in range(2)]
@@ -152,6 +185,17 @@ async def test_a_pod_is_not_bound_to_a_node_that_went_while_it_waited_for_its_tu
     await rig.settle()
     assert "have changed since some were chosen" in await calls[1]
     assert rig.binder.posted == ["w0"]
+
+
+@pytest.mark.parametrize("shape", [WHOLE, HALF])
+async def test_a_pod_is_not_bound_to_a_node_that_is_gone_where_nobody_could_say_its_cards(shape: PodShape) -> None:
+    rig = BindRig(a_gpu_node("n1", manager=CardManager.KOORDINATOR if shape is WHOLE else CardManager.OWN))
+    pod = a_pod("single", shape=shape)
+    rig.create(pod)
+    assert rig.ask(pod).accepted
+    rig.cluster.remove_node("n1")
+    assert await rig.call(pod, "n1")
+    assert rig.binder.posted == []
 
 
 async def test_a_card_is_not_given_away_while_its_pod_may_still_be_bound_there() -> None:
@@ -206,3 +250,33 @@ async def test_a_pod_whose_fate_is_unknown_is_tried_on_no_other_node_meanwhile()
     rig.binder.unknown = set()
     assert await rig.call(pod, "n1") == ""
     assert used(rig, "n2") == {}
+
+
+DIALECTS = {
+    CardManager.OWN: CardDialect.KAI,
+    CardManager.HAMI: CardDialect.HAMI,
+    CardManager.GPUSHARE: CardDialect.GPUSHARE,
+    CardManager.VOLCANO_VGPU: CardDialect.VOLCANO_VGPU,
+    CardManager.VOLCANO_GPU: CardDialect.VOLCANO_GPU,
+    CardManager.KOORDINATOR: CardDialect.KOORDINATOR,
+}
+
+
+@pytest.mark.parametrize(("manager", "dialect"), DIALECTS.items())
+async def test_a_binding_that_is_seen_is_no_news_whoever_takes_the_card_to_the_container(
+    manager: CardManager, dialect: CardDialect
+) -> None:
+    """Else every gang that waits would be planned again whenever a pod is bound."""
+    uuids = manager not in (CardManager.GPUSHARE, CardManager.VOLCANO_GPU)
+    rig = BindRig(a_node("n1", inventory=inventory(manager, uuids=uuids)))
+    request = CardRequest(dialect, (CardNeed(memory_bytes=2 * GIB),))
+    pod = a_pod("w0", gang="g", min_available=1, shape=a_shape(gpu=0, cards=request))
+    (node,) = rig.let_through(pod)
+    call = rig.call(pod, node)
+    await rig.settle()
+    assert await call == ""
+    assert not rig.cluster.changes.room_freed
+    seen = given_cards(bound_pod(rig.binder.annotations["w0"]), request)
+    rig.create(structs.replace(pod, node_name="n1", cards=seen))
+    assert not rig.cluster.changes.room_freed
+    assert sum(use.memory_bytes for use in rig.cluster.snapshot().rooms["n1"].taken_cards.values()) == 2 * GIB

@@ -5,6 +5,8 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from extender.effects.binding import LAST_LOOK_S
+from extender.effects.node_lock import RELEASE_S
 from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest
 from extender.model.node import Node
 from extender.model.pod import Pod
@@ -17,7 +19,6 @@ from tests.rig import BINDING_S
 
 HTTP_TIMEOUT_S = 90.0
 """The bind entry's."""
-LAST_LOOK_S = 2.0
 
 DIALECTS = {
     CardManager.GPUSHARE: CardDialect.GPUSHARE,
@@ -203,7 +204,8 @@ async def test_a_call_is_answered_before_kube_scheduler_gives_up_however_long_th
 
 
 def test_the_longest_wait_and_a_post_are_shorter_than_the_bind_entrys_timeout() -> None:
-    assert BINDING_S + TURN_AFTER_S + POSTING_S + LAST_LOOK_S < HTTP_TIMEOUT_S
+    assert TURN_AFTER_S + POSTING_S + LAST_LOOK_S + RELEASE_S <= 20.0, "as gangs.bindingSeconds is told to leave"
+    assert BINDING_S + 20.0 < HTTP_TIMEOUT_S
 
 
 async def test_a_caller_that_is_gone_does_not_keep_its_place() -> None:

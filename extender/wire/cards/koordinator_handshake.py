@@ -13,12 +13,10 @@ from msgspec.json import Decoder, encode
 from extender.model.device import CardInventory, CardRequest, CardShare
 from extender.wire import core_v1
 from extender.wire.cards.handshake import CardChoice
+from extender.wire.cards.koordinator import CORE, MEMORY, MEMORY_RATIO
 from extender.wire.quantity import BadQuantity, parse_quantity
 
 ALLOCATED: Final = "scheduling.koordinator.sh/device-allocated"
-CORE: Final = "koordinator.sh/gpu-core"
-MEMORY: Final = "koordinator.sh/gpu-memory"
-MEMORY_RATIO: Final = "koordinator.sh/gpu-memory-ratio"
 
 NODE_LOCK: Final = ""
 

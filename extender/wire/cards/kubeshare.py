@@ -54,7 +54,7 @@ def _request(
         need = CardNeed(
             core_milli=request_milli, memory_bytes=memory_bytes, memory_milli=0 if memory_bytes else request_milli
         )
-    return CardRequest(dialect, (need,), terms, len(containers_of(pod)), min(limit_milli, WHOLE_MILLI))
+    return CardRequest(dialect, (need,), terms, len(containers_of(pod)), limit_milli=min(limit_milli, WHOLE_MILLI))
 
 
 def _shares(metadata: Mapping[str, str], request_key: str, limit_key: str) -> tuple[int, int]:

@@ -15,10 +15,6 @@ from extender.wire.cards.exact_record import DEVICES, record_of, recorded
 from extender.wire.cards.handshake import CardChoice
 from extender.wire.cards.kubeshare import GPUID, kubeshare_2_cards
 
-VISIBLE_KUBESHARE_2_CARDS: Final = "sharedgpu/gpu_uuid"
-KUBESHARE_2_REQUEST: Final = "sharedgpu/gpu_request"
-KUBESHARE_2_MEMORY: Final = "sharedgpu/gpu_mem"
-
 VISIBLE_DEVICES: Final = "gang-extender.io/visible-devices"
 """The value of NVIDIA_VISIBLE_DEVICES."""
 KUBESHARE_2_CARDS: Final = "sharedgpu/gpu_uuid"
