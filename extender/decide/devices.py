@@ -245,16 +245,6 @@ def is_wanted(card: Card, terms: CardTerms) -> bool:
     return not any(model and unwanted.lower() in model for unwanted in terms.not_models)
 
 
-def card_size(request: CardRequest | BadCardRequest | None) -> tuple[int, int, int]:
-    """Rank requests by how much they take of one card, be it of cores or of memory, and then of how many cards."""
-    needs = request.needs if isinstance(request, CardRequest) else ()
-    return (
-        max((max(need.core_milli, need.memory_milli) for need in needs), default=0),
-        max((need.memory_bytes for need in needs), default=0),
-        sum(need.count for need in needs),
-    )
-
-
 def is_spread(request: CardRequest, inventory: CardInventory) -> bool:
     """Whether the pod's shares go to the emptiest cards."""
     return inventory.spread if request.terms.spread is None else request.terms.spread
