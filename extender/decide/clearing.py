@@ -173,7 +173,7 @@ class _Search:
             if not fits_back(each.pod.occupant, trial.room(each.pod.node_name)):
                 stuck.append(each)
             else:
-                trial.place(each.pod.occupant, each.pod.node_name)
+                trial.put_back(each.pod.occupant, each.pod.node_name)
         return stuck
 
 

@@ -96,13 +96,23 @@ def overdrawn_cards(room: NodeRoom) -> frozenset[str]:
 def are_still_free(pod: Occupant, room: NodeRoom) -> bool:
     """Whether the cards of a pod that ran there are as it had them; nobody else gets one that is gone or unhealthy."""
     inventory, after = room.node.inventory, room.having(pod)
-    if inventory is None or (not pod.cards and after.unknown_cards == room.unknown_cards):
+    if inventory is None:
         return True
-    if room.taken_cards and not pod.cards:
+    if not pod.cards:
+        return after.unknown_cards == room.unknown_cards or not room.taken_cards
+    if room.unknown_cards:
         return False
-    mine, cards = {inventory.key_of(share) for share in pod.cards}, {card.key: card for card in inventory.cards}
-    overdrawn = (key for key in mine & overdrawn_cards(after) if key in cards and cards[key].healthy)
-    return not any(overdrawn) and not (pod.cards and room.unknown_cards)
+    cards = {card.key: card for card in inventory.cards if card.healthy}
+    shared = [(cards[key], share, key) for share in pod.cards if (key := inventory.key_of(share)) in cards]
+    return all(
+        _holds(card, after.taken_cards[key]) and not _is_for_one(card, share, room.taken_cards.get(key, UNUSED))
+        for card, share, key in shared
+    )
+
+
+def _is_for_one(card: Card, share: CardShare, others: CardUse) -> bool:
+    """Whether the pod or one of the others has all cores of the card, and so must be alone there."""
+    return bool(others.shares) and max(share.core_milli, others.core_milli) >= card.core_milli
 
 
 def still_holds(shape: PodShape, shares: Sequence[CardShare], room: NodeRoom) -> bool:
@@ -233,16 +243,6 @@ def is_wanted(card: Card, terms: CardTerms) -> bool:
     if terms.models and not any(wanted.lower() in model for wanted in terms.models):
         return False
     return not any(model and unwanted.lower() in model for unwanted in terms.not_models)
-
-
-def card_size(request: CardRequest | BadCardRequest | None) -> tuple[int, int, int]:
-    """Rank requests by how much they take of one card, be it of cores or of memory, and then of how many cards."""
-    needs = request.needs if isinstance(request, CardRequest) else ()
-    return (
-        max((max(need.core_milli, need.memory_milli) for need in needs), default=0),
-        max((need.memory_bytes for need in needs), default=0),
-        sum(need.count for need in needs),
-    )
 
 
 def is_spread(request: CardRequest, inventory: CardInventory) -> bool:

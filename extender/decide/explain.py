@@ -152,8 +152,8 @@ def explain_overtaken(pod: Pod, node: str, reasons: Iterable[Reason]) -> str:
 
 
 def explain_binding_elsewhere(pod: Pod, node: str) -> str:
-    """Say that an earlier bind call for the pod goes on, so that its GPUs there must be kept for it."""
-    return f'pod "{pod.namespace}/{pod.name}" is being bound to another node, "{node}"; it is tried again if that fails'
+    """Say that an earlier bind call for the pod goes on or may have been heard, so that its GPUs are kept for it."""
+    return f'pod "{pod.namespace}/{pod.name}" may be bound to node "{node}" by now: only that node is tried meanwhile'
 
 
 def explain_lost_cards(pod: Pod, node: str) -> str:

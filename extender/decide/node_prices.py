@@ -88,7 +88,7 @@ def _price_of_node(candidates: Sequence[Candidate], room: NodeRoom, need: _Need)
     must_go = []
     for each in dearest_first(candidates):
         mark = trial.mark()
-        trial.place(each.pod.occupant, name)
+        trial.put_back(each.pod.occupant, name)
         if trial.capacity(need.shape, name) < target:
             trial.undo(mark)
             must_go.append(each)

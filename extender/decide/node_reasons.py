@@ -51,7 +51,7 @@ def explain_reason(reason: Reason) -> str:
         case VolumeElsewhere() | NoVolumeZone():
             return _explain_volumes(reason)
         case Refused():
-            return "node(s) were refused by kube-scheduler's other filters"
+            return "node(s) were refused by kube-scheduler's other filters or at binding"
         case _:
             return _explain_relation(reason)
 

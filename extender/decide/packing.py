@@ -19,7 +19,6 @@ from copy import copy
 
 from msgspec import Struct
 
-from extender.decide.devices import card_size
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
 from extender.decide.room import nodes_with_room
 from extender.decide.search import Needs, Wanted, find_way
@@ -160,12 +159,8 @@ def _other_orders(
 
 
 def _hardest_first(classes: Sequence[_Class]) -> list[_Class]:
-    """Return them with all their members to place; of equal ones those first that leave least of a card."""
-
-    def ease(one: _Class) -> tuple[int, int, tuple[int, ...]]:
-        return len(one.nodes), -weight(one.shape), tuple(-part for part in card_size(one.shape.cards))
-
-    return sorted((one.again() for one in classes), key=ease)
+    """Return them with all their members to place."""
+    return sorted((one.again() for one in classes), key=lambda one: (len(one.nodes), -weight(one.shape)))
 
 
 def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:

@@ -85,6 +85,10 @@ class Trial:
         self.place(structs.replace(placement.occupant, cards=()), placement.node)
         return structs.replace(placement, cards=self.room(placement.node).pods[-1].cards)
 
+    def put_back(self, pod: Occupant, node_name: str) -> None:
+        """Put a pod where it was, as it was: where nobody knows its cards, nobody does now."""
+        self._replace(self.room(node_name).having(pod), pod, 1)
+
     def evict(self, pod: Occupant, node_name: str) -> None:
         """Take one such pod off the node, as a preemption would."""
         self._replace(self.room(node_name).without(pod), pod, -1)

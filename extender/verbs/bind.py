@@ -145,11 +145,8 @@ class Bind:
         """Hold room on the node for a pod that has none, or say why there is none any more."""
         reservations, request = self._cluster.reservations, pod.shape.cards
         slot = reservations.slot_of(pod.uid)
-        if slot is not None and slot.node != node:
-            if slot.stage is Stage.BINDING:  # a call that its kube-scheduler did not outlive
-                return explain_binding_elsewhere(pod, slot.node)
-            reservations.leave(pod.uid)
-            slot = None
+        if slot is not None and slot.node != node:  # of a call that its kube-scheduler did not outlive, or nobody knows
+            return explain_binding_elsewhere(pod, slot.node)
         key = key_of(pod) or solo_claim(pod.namespace, pod.name).key
         if slot is None:
             room = self._cluster.snapshot().rooms.get(node)

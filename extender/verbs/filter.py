@@ -14,6 +14,7 @@ from extender.decide.explain import (
     NEVER_CHOSEN,
     ROOM_IS_KEPT,
     explain_bad_claim,
+    explain_binding_elsewhere,
     explain_not_waiting,
     explain_planned_elsewhere,
     explain_replaced,
@@ -139,6 +140,10 @@ class Filter:
 
     def _answer_free(self, pod: Pod, key: GangKey | None, args: ExtenderArgs) -> FilterAnswer:
         """Let a pod that waits for nobody go where its room is not a gang's that has it already, or comes first."""
+        slot = self._cluster.reservations.slot_of(pod.uid)
+        if slot is not None and slot.node in args.node_names:
+            others = (name for name in args.node_names if name != slot.node)
+            return FilterAnswer([slot.node], dict.fromkeys(others, explain_binding_elsewhere(pod, slot.node)))
         snapshot = self._cluster.snapshot_for(pod.seniority, key)
         unfit = lacking_cards(pod.shape, snapshot)
         rejected = {name: explain_reason(unfit[name]) for name in args.node_names if name in unfit}

@@ -176,6 +176,11 @@ def test_a_pod_finds_its_cards_again_unless_somebody_has_taken_them() -> None:
     assert not fits_back(Occupant(whole), beside_broken)
     assert not fits_back(healthy, NodeRoom(node).having(all_of_it))
     assert fits_back(broken, NodeRoom(node).having(all_of_it))
+    no_cores = Occupant(half, cards=(CardShare(0, "GPU-0", 0, GIB),))
+    all_cores = Occupant(half, cards=(CardShare(0, "GPU-0", 1000, GIB),))
+    assert not fits_back(no_cores, NodeRoom(node).having(all_cores)), "who has all cores has the card for himself"
+    assert not fits_back(all_cores, NodeRoom(node).having(no_cores))
+    assert fits_back(no_cores, NodeRoom(node).having(healthy))
     beside_whole = NodeRoom(node).having(Occupant(whole))
     assert not fits_back(healthy, beside_whole), "the kubelet knows nothing of shares"
     assert fits_back(Occupant(cpu), beside_whole)

@@ -202,6 +202,22 @@ def test_a_gang_that_has_waited_long_gets_the_cards_as_they_get_free() -> None:
     assert [rig.node_for(pod) for pod in (*big, *late)] == ["n1", "n1", None, None, None, None]
 
 
+@pytest.mark.parametrize("manager", [CardManager.HAMI, CardManager.KOORDINATOR])
+def test_a_gang_may_wait_for_the_end_of_pods_whose_cards_nobody_knows(manager: CardManager) -> None:
+    rig = Rig(a_gpu_node("n1", cards=3, manager=manager))
+    early = a_pod("early", shape=WHOLE, node="n1", scheduler_name="default-scheduler")  # before the manager came
+    rig.create(early)
+    gang = [a_pod(name, gang="late", min_available=2, shape=WHOLE) for name in ("a", "b")]
+    rig.create(*gang)
+    rig.later()
+    rig.later(PATIENCE_S + 1)
+    (earmark,) = rig.cluster.earmarks
+    assert earmark.leaving == {early.uid}
+    rig.delete(early)
+    rig.later()
+    assert [rig.node_for(pod) for pod in gang] == ["n1", "n1"]
+
+
 def test_a_held_pod_without_a_gang_loses_its_gate_once_a_card_is_its_own() -> None:
     rig = Rig(a_gpu_node("n1", cards=1))
     first, second = (a_pod(name, shape=WHOLE_SHARE, held=True) for name in "ab")

@@ -209,7 +209,7 @@ async def test_a_card_is_not_given_away_while_its_pod_may_still_be_bound_there()
     await rig.settle()
     again = rig.call(pod, "n2")  # of a kube-scheduler that knows nothing of the first call
     await rig.settle()
-    assert "is being bound to another node" in await again
+    assert 'may be bound to node "n1" by now' in await again
     assert used(rig, "n1") == {"GPU-n1-0": 1000}
     assert "any more" in await rig.call(other, "n1")
     binder.answers.set()
@@ -236,6 +236,20 @@ async def test_a_pod_whose_fate_is_unknown_keeps_its_card_until_its_time_is_over
     assert used(rig, "n1") == {"GPU-n1-0": 1000}
     rig.later(BINDING_S + 1)
     assert used(rig, "n1") == {}
+
+
+async def test_a_pod_whose_fate_is_unknown_is_tried_on_no_other_node_meanwhile() -> None:
+    rig = BindRig(*[a_gpu_node(name, cards=1, manager=CardManager.KOORDINATOR) for name in ("n1", "n2")])
+    pod = a_pod("single", shape=WHOLE)
+    rig.create(pod)
+    rig.binder.unknown = {"single"}
+    await rig.call(pod, "n1")
+    assert rig.node_for(pod) == "n1"
+    assert 'may be bound to node "n1" by now' in await rig.call(pod, "n2")
+    assert list(rig.ask(pod, ["n2"]).accepted) == ["n2"], "it is refused at bind, in an attempt that ends soon"
+    rig.binder.unknown = set()
+    assert await rig.call(pod, "n1") == ""
+    assert used(rig, "n2") == {}
 
 
 DIALECTS = {
