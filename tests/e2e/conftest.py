@@ -1,4 +1,6 @@
-"""What some tests need on the session's control plane: job controllers, priority classes."""
+"""What some tests need on the session's control plane: job controllers, priority classes, rights."""
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -6,6 +8,7 @@ from e2e.build import training_operator_binary
 from e2e.cluster import Cluster
 from e2e.elasticjob.launcher import start_elasticjob_operator
 from e2e.trainingoperator.launcher import start_training_operator
+from tests.manifests.files import HAMI, manifests
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -34,3 +37,12 @@ def priority_classes(cluster: Cluster) -> None:
     for name, value in {"low": 10, "middle": 50, "high": 1000}.items():
         priority_class = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         cluster.apply({**priority_class, "value": value})
+
+
+@pytest.fixture(scope="module")
+def node_lock_right(cluster: Cluster) -> Iterator[None]:
+    """Allow the extender to lock nodes, as HAMi's device plugin wants it, until the module's tests are over."""
+    cluster.apply(*manifests(HAMI))
+    yield
+    for each in manifests(HAMI):
+        cluster.api.delete(cluster.api.path_of(each))

@@ -1,10 +1,6 @@
 """Names that only qualify a request for GPUs: kube-scheduler looks for no node that offers them, and still asks us."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-import yaml
 
 from e2e.cluster import Cluster, Namespace, Object, wait_for
 from tests.e2e.pods import DEADLINE_S
@@ -13,19 +9,6 @@ pytestmark = pytest.mark.timeout(120)
 
 REGISTER = "hami.io/node-nvidia-register"
 CARD = "GPU-a,10,16384,100,NVIDIA-T4,0,true:"
-
-
-HAMI = Path(__file__).parents[2] / "manifests" / "hami" / "rbac.yaml"
-
-
-@pytest.fixture
-def locks(cluster: Cluster) -> Iterator[None]:
-    """Allow the extender to lock nodes, as HAMi's device plugin wants it."""
-    objects = list(yaml.safe_load_all(HAMI.read_text(encoding="utf-8")))
-    cluster.apply(*objects)
-    yield
-    for each in objects:
-        cluster.api.delete(cluster.api.path_of(each))
 
 
 def share(name: str, **more: str) -> Object:
@@ -48,7 +31,7 @@ def why_not(namespace: Namespace, name: str) -> str:
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
 
-@pytest.mark.usefixtures("locks")
+@pytest.mark.usefixtures("node_lock_right")
 def test_a_share_is_placed_on_a_card_that_has_it_and_refused_by_us_where_none_does(
     cluster: Cluster, namespace: Namespace
 ) -> None:

@@ -31,7 +31,7 @@ from tests.e2e.gpu_nodes import (
 )
 from tests.e2e.pods import bound
 from tests.e2e.steady import stays
-from tests.manifests.files import GPU_ENV, HAMI, manifests
+from tests.manifests.files import GPU_ENV, manifests
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -47,12 +47,6 @@ def gpu_env(cluster: Cluster) -> Iterator[None]:
     yield
     for each in manifests(GPU_ENV):
         cluster.api.delete(cluster.api.path_of(each))
-
-
-@pytest.fixture(scope="module")
-def node_lock_right(cluster: Cluster) -> None:
-    """Install manifests/hami."""
-    cluster.apply(*manifests(HAMI))
 
 
 def env_of(cluster: Cluster, pod: Object) -> list[Object]:
