@@ -14,7 +14,7 @@ from e2e.bench.choosers import CHOOSERS, Chooser, ours
 from e2e.bench.optimum import most_whole_cards
 from e2e.bench.report import Row
 from extender.decide.packing import Member, pack_gang
-from extender.model.device import Card, CardDialect, CardInventory, CardManager, CardNeed, CardRequest
+from extender.model.device import WHOLE_MILLI, Card, CardDialect, CardInventory, CardManager, CardNeed, CardRequest
 from extender.model.node import Node, NodeRoom
 from extender.model.pod import Occupant, PodShape
 from extender.model.resources import PODS
@@ -45,6 +45,10 @@ class Outcome(Struct, frozen=True):
 
     whole_free: float
     """Of all cards, those that nobody used."""
+
+    unbroken: float
+    """Of all cards, those that nobody used or one request used whole. A rule that refuses large requests leaves their
+    cards free, and is not the better for it."""
 
     of_possible: float
     """Of the cards that nobody would use if the same shares were packed without a gap, those that nobody used."""
@@ -116,15 +120,16 @@ def play(stream: Sequence[Arrival], chooser: Chooser, nodes: int, cards: int) ->
     rooms = empty_rooms(nodes, cards)
     leaving: list[tuple[float, int, str, Occupant]] = []
     begin = stream[len(stream) // 5].at
-    now, free, possible = 0.0, 0.0, 0.0
+    now, free, unbroken, possible = 0.0, 0.0, 0.0, 0.0
     refused: list[PodShape] = []
     counted = [arrival for arrival in stream if arrival.at >= begin]
 
     def pass_until(at: float) -> None:
-        nonlocal now, free, possible
+        nonlocal now, free, unbroken, possible
         since = max(begin, now)
         if at > since:
             free += (at - since) * count_whole(rooms)
+            unbroken += (at - since) * (nodes * cards - _count_broken(rooms))
             possible += (at - since) * _count_possible(rooms)
         now = at
 
@@ -143,6 +148,7 @@ def play(stream: Sequence[Arrival], chooser: Chooser, nodes: int, cards: int) ->
             refused.append(arrival.shape)
     return Outcome(
         free / ((now - begin) * nodes * cards),
+        unbroken / ((now - begin) * nodes * cards),
         free / possible,
         len(refused) / len(counted),
         sum(map(gpus_of, refused)) / sum(gpus_of(arrival.shape) for arrival in counted),
@@ -182,6 +188,11 @@ def count_whole(rooms: dict[str, NodeRoom]) -> int:
     return sum(len(room.node.inventory.cards) - len(room.taken_cards) for room in rooms.values() if room.node.inventory)
 
 
+def _count_broken(rooms: dict[str, NodeRoom]) -> int:
+    uses = [use for room in rooms.values() for use in room.taken_cards.values()]
+    return sum(use.core_milli < WHOLE_MILLI or use.shares > 1 for use in uses)
+
+
 def gpus_of(shape: PodShape) -> float:
     """Return how many GPUs it asks for."""
     assert isinstance(shape.cards, CardRequest)
@@ -214,6 +225,7 @@ def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
     return {
         "whole cards free %": mean([each.whole_free for each in outcomes]),
+        "unbroken %": mean([each.unbroken for each in outcomes]),
         "of possible %": mean([each.of_possible for each in outcomes]),
         "refused %": mean([each.refused for each in outcomes]),
         "GPUs refused %": mean([each.refused_gpus for each in outcomes]),
