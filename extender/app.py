@@ -78,7 +78,9 @@ class App:
     def __init__(self, config: GangExtenderConfiguration, api: ApiServer) -> None:
         self._config = config
         self._metrics = Metrics(version("gang-extender"))
-        self._cluster = Cluster(config.scheduler_names, derive_gangs=config.gangs.from_jobs)
+        self._cluster = Cluster(
+            config.scheduler_names, derive_gangs=config.gangs.from_jobs, levels=config.topology.levels_of_network
+        )
         gangs = config.gangs
         deadlines = Deadlines(gangs.gathering_seconds, gangs.binding_seconds, gangs.patience_seconds)
         self._planner = Planner(self._cluster, deadlines)

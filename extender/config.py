@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from extender.model.device import CardPolicy
+from extender.model.topology import Level
 from extender.wire.quantity import parse_quantity
 
 
@@ -104,6 +105,77 @@ class GpuConfig(_Section):
         return CardPolicy(frozenset(self.whole_resources), memory, self.policy == "spread")
 
 
+LabelKey = Annotated[
+    str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
+]
+LevelWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")]
+
+
+class LevelConfig(_Section):
+    """A level of the network, and the labels by which nodes say in which of its domains they are."""
+
+    name: LevelWord
+    labels: Annotated[list[LabelKey], Field(min_length=1)]
+    """The first that a node has counts. A node that has none is in no domain of this level."""
+
+
+def _level(name: str, *labels: str) -> LevelConfig:
+    return LevelConfig.model_validate({"name": name, "labels": list(labels)})
+
+
+class TopologyConfig(_Section):
+    """What is near what."""
+
+    levels: list[LevelConfig] = [
+        _level(
+            "accelerator",
+            "nvidia.com/gpu.clique",
+            "network.topology.nvidia.com/accelerator",
+            "topology.k8s.aws/ultraserver-id",
+        ),
+        _level(
+            "block",
+            "network.topology.nvidia.com/leaf",
+            "network.topology.nvidia.com/block",
+            "cloud.google.com/gce-topology-subblock",
+            "topology.k8s.aws/network-node-layer-3",
+            "oci.oraclecloud.com/rdma.local_block_id",
+            "alibabacloud.com/asw-id",
+        ),
+        _level(
+            "spine",
+            "network.topology.nvidia.com/spine",
+            "cloud.google.com/gce-topology-block",
+            "topology.k8s.aws/network-node-layer-2",
+            "oci.oraclecloud.com/rdma.network_block_id",
+            "alibabacloud.com/point-of-delivery",
+        ),
+        _level(
+            "datacenter",
+            "network.topology.nvidia.com/core",
+            "network.topology.nvidia.com/datacenter",
+            "topology.k8s.aws/network-node-layer-1",
+            "oci.oraclecloud.com/rdma.hpc_island_id",
+        ),
+        _level("zone", "topology.kubernetes.io/zone"),
+    ]
+    """From near to far: one NVLink, the switch next to the nodes, those above it. The labels are those that NVIDIA's
+    operators and topograph (leaf and core; block and datacenter before) and the clouds set by themselves. The names are
+    those of Koordinator's examples."""
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        names = [level.name.lower() for level in self.levels]
+        if len(set(names)) < len(names):
+            raise ValueError("levels must have different names")
+        return self
+
+    @property
+    def levels_of_network(self) -> tuple[Level, ...]:
+        """The same, as decisions see them."""
+        return tuple(Level(level.name, tuple(level.labels)) for level in self.levels)
+
+
 class LogConfig(_Section):
     """What is written to standard error."""
 
@@ -126,6 +198,7 @@ class GangExtenderConfiguration(_Section):
     server: ServerConfig = ServerConfig()
     gangs: GangConfig = GangConfig()
     gpus: GpuConfig = GpuConfig()
+    topology: TopologyConfig = TopologyConfig()
     log: LogConfig = LogConfig()
 
 

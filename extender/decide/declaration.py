@@ -5,12 +5,12 @@ Whoever says something else is overruled, and the gang's owner is told. Counterp
 knows PodGroups and annotations.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import structs
 
-from extender.model.claim import GangClaim, Terms
+from extender.model.claim import GangClaim, Ignored, Terms
 from extender.model.declaration import (
     Declaration,
     MinAboveReplicas,
@@ -22,6 +22,7 @@ from extender.model.declaration import (
 )
 from extender.model.job import JobRole, TrainingJob
 from extender.model.pod_group import PodGroup
+from extender.model.topology import Level, LevelName, Topology, find_level
 
 POD_GROUP = "its PodGroup"
 MEMBERS = "its oldest member"
@@ -44,11 +45,14 @@ _TERMS = {
 
 
 def declare_gang(
-    claims: Sequence[GangClaim], pod_group: PodGroup | None = None, job: TrainingJob | None = None
+    claims: Sequence[GangClaim],
+    pod_group: PodGroup | None = None,
+    job: TrainingJob | None = None,
+    levels: Collection[Level] = (),
 ) -> Declaration | Undeclared:
     """Return what holds for the gang of these claims, the oldest member's first; there must be one.
 
-    `pod_group` and `job` are those that the claims name, where they are known.
+    `pod_group` and `job` are those that the claims name, where they are known. `levels` are those of the network.
     """
     oldest = claims[0]
     if job is not None and not _is_gang_of(oldest, job):
@@ -68,6 +72,7 @@ def declare_gang(
 
     # 2. What else is said?
     terms, more_problems = _weigh_terms(claims, pod_group)
+    required, preferred, unknown = _weigh_levels(claims, pod_group, levels)
     replicas = sum(role.replicas for role in _roles(job, oldest.job_role)) if job else 0
     declared = Declaration(
         oldest.key,
@@ -76,7 +81,9 @@ def declare_gang(
         role_minimums=pod_group.role_minimums if pod_group else _role_minimums(job, oldest.job_role) if job else (),
         job=oldest.job,
         job_roles=tuple(_roles(job, oldest.job_role)) if job else (),
-        problems=tuple(dict.fromkeys((*terms.ignored, *problems, *more_problems))),
+        required_level=required,
+        preferred_level=preferred,
+        problems=tuple(dict.fromkeys((*terms.ignored, *problems, *more_problems, *unknown))),
     )
     given = {name: getattr(terms, name) for name in ("strict", "waiting_s", "match_policy")}
     declared = structs.replace(declared, **{name: value for name, value in given.items() if value is not None})
@@ -87,11 +94,17 @@ def declare_gang(
     return structs.replace(declared, total=total, problems=(*declared.problems, *nonsense))
 
 
-def overruled(claims: Iterable[GangClaim]) -> list[bool]:
+def overruled(claims: Sequence[GangClaim]) -> list[bool]:
     """Return for each claim, the oldest member's first, whether it says something else than the one that holds."""
-    said = [(claim.min_available, claim.terms) for claim in claims]
+    said = [(claim.min_available, structs.replace(claim.terms, required=None, preferred=None)) for claim in claims]
     held = next((each for each in said if each != _NOTHING), _NOTHING)
-    return [each not in (held, _NOTHING) for each in said]
+    levels = [(claim.terms.required, claim.terms.preferred) for claim in claims]
+    nothing = (None, None)
+    held_levels = next((each for each in levels if each != nothing), nothing)
+    return [
+        each not in (held, _NOTHING) or near not in (held_levels, nothing)
+        for each, near in zip(said, levels, strict=True)
+    ]
 
 
 def _is_gang_of(claim: GangClaim, job: TrainingJob) -> bool:
@@ -113,6 +126,8 @@ def _weigh(what: str, said: Mapping[str, V | None]) -> tuple[V | None, list[Prob
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
+    if isinstance(value, Level):
+        return value.name
     if isinstance(value, bool):
         return "Strict" if value else "NonStrict"
     return f"{value:g} s" if isinstance(value, float) else str(value)
@@ -128,6 +143,34 @@ def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tup
         found[field] = held
         problems += more
     return structs.replace(Terms(ignored=(*theirs.ignored, *ours.ignored)), **found), problems
+
+
+def _weigh_levels(
+    claims: Sequence[GangClaim], pod_group: PodGroup | None, levels: Collection[Level]
+) -> tuple[Level | None, Level | None, list[Problem]]:
+    """Return the level that is required, the one that is preferred, and what is wrong with what is said of them."""
+    ours = next((claim.terms for claim in claims if claim.terms.required or claim.terms.preferred), Terms())
+    theirs = pod_group.terms if pod_group else Terms()
+    problems: list[Problem] = []
+    found: list[Level | None] = []
+    for field, what in (("required", "required topology"), ("preferred", "preferred topology")):
+        said: dict[str, Level | None] = {}
+        for source, terms in ((POD_GROUP, theirs), (MEMBERS, ours)):
+            names: tuple[LevelName, ...] = getattr(terms, field) or ()
+            known = {name: find_level(name, levels) for name in names}
+            problems += [_no_level(what, name, levels) for name, level in known.items() if level is None]
+            said[source] = Topology(tuple(levels)).nearest(level for level in known.values() if level is not None)
+        held, more = _weigh(what, said)
+        found.append(held)
+        problems += more
+    return found[0], found[1], problems
+
+
+def _no_level(what: str, name: LevelName, levels: Collection[Level]) -> Ignored:
+    if name.kind == "tier":
+        return Ignored(f"its {what}, tier", name.text, f"1 to {len(levels)}, as topology.levels has so many")
+    names = ", ".join(level.name for level in levels)
+    return Ignored(f"its {what}", name.text, f"one of topology.levels ({names})")
 
 
 def _nonsense(min_available: int, total: int, replicas: int, nodes: int) -> list[Problem]:

@@ -39,6 +39,8 @@ ROOM_IS_KEPT = "the room on this node is kept for a gang"
 NEVER_CHOSEN = "other nodes come first for the GPUs that the pod asks for"
 """Why a pod may not go to a node that has such GPUs: those on another one are chosen, or soon will be."""
 
+OTHER_DOMAIN = "the members of the pod's gang that run are in another domain of the topology level that it requires"
+
 NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
 
 
@@ -67,9 +69,17 @@ def explain_admission(gang: Gang, admission: Admission) -> str:
             if solo_pod(gang.key):
                 return f"{_named(gang.key)} has no room: {on_nodes}"
             who = f'member Pod "{member}"' if member else "a member Pod that does not exist yet"
-            return f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason {on_nodes}'
+            text = f'Gang "{gang.key}" gets rejected due to {who} is unschedulable with reason {on_nodes}'
+            return f"{text} {_in_best_domain(admission)}" if admission.level else text
         case _:
             assert_never(admission)
+
+
+def _in_best_domain(why: NoRoom) -> str:
+    where = (
+        f'the "{why.level}" domain that takes most of it' if why.reasons else f'a "{why.level}" domain: there is none'
+    )
+    return f"in {where}; of {why.needed} members that must be in one it takes {why.found}"
 
 
 def explain_bad_cards(gang: Gang, why: NoRoom) -> str:
@@ -217,8 +227,9 @@ def announce_too_large(gang: Gang, why: NoRoom) -> Announcement:
             "waits for nodes to join or to change."
         )
         return Announcement(gang.oldest, "Warning", "PodTooLarge", "Planning", note)
+    where = f'any "{why.level}" domain' if why.level else "the cluster"
     note = (
-        f'Gang "{gang.key}" is larger than the cluster: even with nothing else on the nodes, there is no room for all '
+        f'Gang "{gang.key}" is larger than {where}: even with nothing else on the nodes, there is no room for all '
         f"of its min-available {gang.min_available} members together ({tally(why.reasons.values())}). It waits for "
         "nodes to join; no room is kept for it meanwhile, and nobody is preempted for it."
     )

@@ -7,18 +7,37 @@ The rule is Koordinator's (its Strict mode), decided here on the whole cluster b
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+
+from msgspec import Struct, structs
 
 from extender.decide.absent import expect_absent, expect_followers
 from extender.decide.packing import Member, Packing, pack_gang
+from extender.decide.ranks import seat_by_rank
 from extender.decide.room import reasons_by_node
 from extender.decide.search import Needs
+from extender.decide.topology import Area, Place, place_near
+from extender.decide.trial import Trial
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Refused
 
 
-def admit_gang(
+class Company(Struct, frozen=True):
+    """Gangs that must be in the same domain as another one.
+
+    Some are on `nodes` already; the `lacking` ones have yet to find room, beside what their members hold.
+    """
+
+    nodes: frozenset[str] = frozenset()
+    lacking: tuple[tuple[Gang, tuple[Placement, ...]], ...] = ()
+
+
+ALONE = Company()
+
+
+def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     gang: Gang,
     snapshot: Snapshot,
     *,
@@ -26,12 +45,13 @@ def admit_gang(
     avoid: Collection[tuple[str, PodShape]] = (),
     plan_absent: bool = True,
     only_needed: bool = False,
+    company: Company = ALONE,
 ) -> Admission:
     """Decide whether the members without room can have it, as many as are needed together.
 
     `kept` is room that members hold already, counted in the snapshot; `avoid` are nodes that kube-scheduler refused
     for a shape; without `plan_absent` a gang of fewer than min-available members is not planned at all; `only_needed`
-    leaves those out that would find room beyond what is needed.
+    leaves those out that would find room beyond what is needed; `company` matters where the gang requires a domain.
     """
     # 1. Who needs room?
     holders = {placement.uid for placement in kept}
@@ -59,35 +79,67 @@ def admit_gang(
     # 4. Is there room for them, and for how many others beside them?
     needs = Needs(len(minimum) + required, Counter(_roles(minimum)))
     homes = {pod.node_name for pod in gang.bound} | _nodes(kept)
-    admission = _place(minimum, others, needs, snapshot, homes, avoid)
-    if only_needed and isinstance(admission, Placed):
-        return Placed(_needed_of(admission.placements, needs))
-    return admission
+    ground = _Ground(snapshot, homes, avoid)
+    place = partial(_place_beside, company, partial(_place, minimum, others, needs, ground), ground)
+    admission = place_near(gang, [*minimum, *others], needs.required, snapshot, homes | company.nodes, place)
+    if isinstance(admission, NoRoom):
+        return admission
+    placements = _needed_of(admission.placements, needs) if only_needed else admission.placements
+    return Placed(seat_by_rank(gang, placements, kept, snapshot))
+
+
+class _Ground(Struct, frozen=True):
+    snapshot: Snapshot
+    homes: set[str]
+    avoid: Collection[tuple[str, PodShape]]
 
 
 def _place(
     minimum: Sequence[Member],
     others: Sequence[Member],
     needs: Needs,
-    snapshot: Snapshot,
-    homes: set[str],
-    avoid: Collection[tuple[str, PodShape]],
+    ground: _Ground,
+    area: Area | None,
 ) -> Placed | NoRoom:
-    first = pack_gang(minimum, snapshot, required=len(minimum), homes=homes, avoid=avoid)
+    snapshot, homes, avoid = ground.snapshot, ground.homes, ground.avoid
+    pack = partial(pack_gang, avoid=avoid, within=area)
+    first = pack(minimum, snapshot, required=len(minimum), homes=homes)
     packing = first
     if not first.left_over:
         required = needs.required - len(minimum)
         rest = first.trial.as_snapshot() if minimum else snapshot
-        packing = pack_gang(others, rest, required=required, homes=homes | _nodes(first.placements), avoid=avoid)
+        packing = pack(others, rest, required=required, homes=homes | _nodes(first.placements))
         if len(packing.placements) >= required:
             return Placed(first.placements + packing.placements)
     if minimum and others:  # others may do for the minimum, or need the room that it has taken
         needed, least = needs
         everybody = [*minimum, *others]
-        together = pack_gang(everybody, snapshot, required=needed, role_minimums=least, homes=homes, avoid=avoid)
+        together = pack(everybody, snapshot, required=needed, role_minimums=least, homes=homes)
         if together.is_enough(needs):
             return Placed(together.placements)
-    return _no_room(packing, snapshot, avoid)
+    found = len(first.placements) + (len(packing.placements) if packing is not first else 0)
+    no_room = _no_room(packing, snapshot, avoid)
+    reasons = {name: why for name, why in no_room.reasons.items() if area is None or name in area}
+    return structs.replace(no_room, reasons=reasons, found=found)
+
+
+def _place_beside(company: Company, place: Place, ground: _Ground, area: Area | None) -> Placed | NoRoom:
+    """Place a gang where the others that lack room find it as well, in the same domain."""
+    first = place(area)
+    if isinstance(first, NoRoom) or not company.lacking:
+        return first
+    trial, nodes = Trial(ground.snapshot), _nodes(first.placements) | company.nodes
+    for placement in first.placements:
+        trial.place(placement.occupant, placement.node)
+    for other, kept in company.lacking:
+        beside = Company(frozenset(nodes))
+        found = admit_gang(other, trial.as_snapshot(), kept=kept, avoid=ground.avoid, only_needed=True, company=beside)
+        if isinstance(found, NoRoom):
+            return found
+        for placement in found.placements if isinstance(found, Placed) else ():
+            trial.place(placement.occupant, placement.node)
+            nodes.add(placement.node)
+    return first
 
 
 def _needed_of(placements: Sequence[Placement], needs: Needs) -> tuple[Placement, ...]:

@@ -39,6 +39,13 @@ class Rank(NamedTuple):
     """What they cost it in whole cards."""
 
     spare: int
+
+    apart: int
+    """How far out on the network it shares a domain with siblings."""
+
+    place: int
+    """Where it stands among all nodes, neighbours side by side."""
+
     node: str
 
 
@@ -118,11 +125,13 @@ def _domains(
         beside[domain_of(name, affinity_keys)] += room
 
     keys = _topology_keys(relations, trial)
+    steps, order = trial.topology.steps_from(homes), trial.topology.order
     domains: dict[Domain, list[Rank]] = {}
     for name, room in capacity.items():
         taken, together = min(room, count), min(beside[domain_of(name, affinity_keys)], count)
         wear = trial.wear(pod.shape, name, taken) if pod.shape.cards is not None else 0
-        rank = Rank(name not in homes, -together, -taken, wear, room - taken, name)
+        apart = steps.get(name, len(trial.topology.levels))
+        rank = Rank(name not in homes, -together, -taken, wear, room - taken, apart, order.get(name, 0), name)
         domains.setdefault(domain_of(name, keys), []).append(rank)
     for ranked in domains.values():
         ranked.sort(reverse=True)

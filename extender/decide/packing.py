@@ -16,6 +16,7 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -65,6 +66,25 @@ class Packing(Struct, frozen=True):
         return enough_of_each and len(self.placements) >= needs.required
 
 
+class Worth(NamedTuple):
+    """What a node is worth for what is left; what sorts first is taken first."""
+
+    strange: bool
+    """Whether the node holds no siblings."""
+
+    total: int
+    """How many members it takes, counted negatively."""
+
+    cost: int
+    apart: int
+    """How far out on the network it shares a domain with siblings."""
+
+    place: int
+    """Where it stands among all nodes, neighbours side by side."""
+
+    node: str
+
+
 class _Class:
     """Members of equal shape and role, with the nodes that have room for one; `within` those if they are given."""
 
@@ -80,12 +100,11 @@ class _Class:
         self._members = members
         self.left = members
         near = Trial(snapshot).neighbourhood(self.pod) if self.shape.relations is None else None
+        with_room = nodes_with_room(self.shape, snapshot)
         self.nodes = {
             name
-            for name in nodes_with_room(self.shape, snapshot)
-            if (within is None or name in within)
-            and (name, self.shape) not in avoid
-            and not (near and near.why_not(snapshot.rooms[name].node))
+            for name in (with_room if within is None else with_room.intersection(within))
+            if (name, self.shape) not in avoid and not (near and near.why_not(snapshot.rooms[name].node))
         }
 
     def again(self) -> "_Class":
@@ -95,7 +114,7 @@ class _Class:
         return other
 
 
-def pack_gang(
+def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     members: Sequence[Member],
     snapshot: Snapshot,
     *,
@@ -103,21 +122,23 @@ def pack_gang(
     homes: Collection[str] = (),
     avoid: Collection[tuple[str, PodShape]] = (),
     role_minimums: Mapping[str, int] | None = None,
+    within: Collection[str] | None = None,
 ) -> Packing:
     """Place as many members as fit, leaders first.
 
     Where they are fewer than `required`, or fewer of a role than its minimum, other orders and ways are tried.
-    `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape.
+    `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape; no others than
+    those in `within` are, if they are given.
     """
     related = any(member.shape.relations is not None for member in members)
     fill = _class_by_class if related else _fill_nodes
     trial = Trial(snapshot)
-    classes = _classes(members, snapshot, avoid)
+    classes = _classes(members, snapshot, avoid, within)
     first = fill(classes, trial, homes)
     needs = Needs(required, role_minimums or {})
     if first.is_enough(needs) or len(classes) == 1:
         return first
-    for other in _other_orders(classes, members, snapshot, avoid):
+    for other in _other_orders(classes, members, snapshot, avoid, within):
         trial.undo(0)
         packing = _class_by_class(other, trial, homes)
         if packing.is_enough(needs):
@@ -151,11 +172,12 @@ def _other_orders(
     members: Sequence[Member],
     snapshot: Snapshot,
     avoid: Collection[tuple[str, PodShape]],
+    within: Collection[str] | None,
 ) -> Iterator[list[_Class]]:
     """Yield the hardest first, and then everybody confined to one domain of required affinity."""
     yield _hardest_first(classes)
     for domain in affinity_domains([member.occupant for member in members], snapshot):
-        yield _classes(members, snapshot, avoid, domain)
+        yield _classes(members, snapshot, avoid, domain if within is None else set(domain).intersection(within))
 
 
 def _hardest_first(classes: Sequence[_Class]) -> list[_Class]:
@@ -231,21 +253,30 @@ def _fill_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
 def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Iterator[str]:
     """Yield the best node for what is left, again and again, until none takes any.
 
-    A node's worth only falls while members are placed elsewhere, so only the heap's top needs a second look.
+    A node's worth only falls while members are placed elsewhere, so only the heap's top needs a second look. Among
+    equals those come first that are near siblings on the network.
     """
+    topology = trial.topology
+    steps, order, far = topology.steps_from(homes), topology.order, len(topology.levels)
+    is_first = bool(order) and not homes
 
-    def worth(name: str) -> tuple[bool, int, int, str]:
+    def worth(name: str) -> Worth:
         counts, cost = _share(classes, name, trial)
         total = sum(counts)
-        return (not total or name not in homes, -total, cost, name)
+        return Worth(not total or name not in homes, -total, cost, steps.get(name, far), order.get(name, 0), name)
 
     heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
     heapq.heapify(heap)
-    while heap and heap[0][1] and any(one.left for one in classes):
-        name = heap[0][3]
+    while heap and heap[0].total and any(one.left for one in classes):
+        name = heap[0].node
         now = worth(name)
         if now == heap[0]:
             yield name
+            if is_first and any(one.left for one in classes):  # the others go near it
+                steps, is_first = topology.steps_from([name]), False
+                heap = [each._replace(apart=steps.get(each.node, far)) for each in heap]
+                heapq.heapify(heap)
+                continue
             now = worth(name)
         heapq.heapreplace(heap, now)
 

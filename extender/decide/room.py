@@ -40,6 +40,11 @@ def total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
     return _once("capacity", shape, snapshot, _total_capacity)
 
 
+def capacities(shape: PodShape, snapshot: Snapshot) -> Mapping[str, int]:
+    """Return how many such pods each node takes that takes any."""
+    return _once("capacities", shape, snapshot, _capacities)
+
+
 def capacity(shape: PodShape, room: NodeRoom) -> int:
     """Return how many pods of the shape find room on the node; nothing but room is looked at."""
     if shape.host_ports:
@@ -105,4 +110,8 @@ def _nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
 
 
 def _total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
-    return sum(capacity_on(name, shape, snapshot) for name in nodes_with_room(shape, snapshot))
+    return sum(capacities(shape, snapshot).values())
+
+
+def _capacities(shape: PodShape, snapshot: Snapshot) -> Mapping[str, int]:
+    return {name: capacity_on(name, shape, snapshot) for name in nodes_with_room(shape, snapshot)}

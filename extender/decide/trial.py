@@ -15,6 +15,7 @@ from extender.decide.wear import wear_of
 from extender.model.node import NodeRoom, repels
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
+from extender.model.topology import Topology
 from extender.model.verdict import Placement, Reason
 
 
@@ -27,6 +28,11 @@ class Trial:
         self._undo: list[tuple[NodeRoom, Occupant, int]] = []
         self._neighbourhoods: dict[tuple[object, ...], Neighbourhood] = {}
         self.repels = bool(snapshot.repelling)
+
+    @property
+    def topology(self) -> Topology:
+        """Which nodes are near one another."""
+        return self._snapshot.topology
 
     def room(self, node_name: str) -> NodeRoom:
         """Return the node with everything placed on it so far."""

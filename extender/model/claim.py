@@ -4,6 +4,8 @@ from typing import Literal, NewType, TypeAlias
 
 from msgspec import Struct
 
+from extender.model.topology import LevelName
+
 GangKey = NewType("GangKey", str)
 """`namespace/name`, as it is shown to users: the same name in two namespaces is two gangs. A gang that is derived from
 a job is called `namespace/kind/name`, which no declared one can be; so is a pod that is a gang of its own, of kind
@@ -29,7 +31,9 @@ class Ignored(Struct, frozen=True, gc=False):
 class Terms(Struct, frozen=True, gc=False):
     """What one source says of a gang beside min-available; None where it says nothing.
 
-    `groups` are the gangs that are bound together with this one. `ignored` is what it says that makes no sense.
+    `groups` are the gangs that are bound together with this one. Of each of the levels `required` a single domain must
+    take the gang; `preferred` is the nearest one of which a single domain had better do. `ignored` is what it says that
+    makes no sense.
     """
 
     total: int | None = None
@@ -37,6 +41,8 @@ class Terms(Struct, frozen=True, gc=False):
     waiting_s: float | None = None
     groups: tuple[GangKey, ...] | None = None
     match_policy: MatchPolicy | None = None
+    required: tuple[LevelName, ...] | None = None
+    preferred: tuple[LevelName, ...] | None = None
     ignored: tuple[Ignored, ...] = ()
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from extender.model.claim import GangKey, Ignored, JobKey, MatchPolicy
 from extender.model.job import JobRole
+from extender.model.topology import Level
 
 
 class SourcesDisagree(Struct, frozen=True):
@@ -54,7 +55,8 @@ class Declaration(Struct, frozen=True):
     `min_available` 0 means that its pods need not run together. `total` is how many members there will be. `waiting_s`
     is how long members may hold room while they wait for the others. `groups` are the gangs that are bound together,
     this one included, sorted. `role_minimums` are sorted by role. `job` makes its pods, empty where that is unknown.
-    `job_roles` are the roles of the job that the gang consists of, where the job is known.
+    `job_roles` are the roles of the job that the gang consists of, where the job is known. One domain of the
+    `required_level` must take the gang, and one of the `preferred_level` should, or else one of a level farther out.
     """
 
     key: GangKey
@@ -67,6 +69,8 @@ class Declaration(Struct, frozen=True):
     role_minimums: tuple[tuple[str, int], ...] = ()
     job: JobKey = JobKey("")
     job_roles: tuple[JobRole, ...] = ()
+    required_level: Level | None = None
+    preferred_level: Level | None = None
     problems: tuple[Problem, ...] = ()
 
 

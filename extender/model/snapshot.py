@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
+from extender.model.topology import Topology
 
 
 class Snapshot(Struct, frozen=True, dict=True):
@@ -16,6 +17,7 @@ class Snapshot(Struct, frozen=True, dict=True):
 
     `namespaces` are the labels of each namespace. `remembered` is what was worked out for a shape on rooms, by what
     it is, and handed on from snapshot to snapshot: it holds for a node as long as its room is the very same.
+    `topology` knows every node of the cluster, also where `rooms` are a part of them.
     """
 
     generation: int
@@ -24,6 +26,7 @@ class Snapshot(Struct, frozen=True, dict=True):
     remembered: MutableMapping[tuple[str, PodShape], dict[str, tuple[NodeRoom, Any]]] = msgspec.field(
         default_factory=dict
     )
+    topology: Topology = Topology()
 
     @cached_property
     def looked_up(self) -> dict[tuple[str, PodShape], Any]:

@@ -174,11 +174,16 @@ class NoRoom(Struct, frozen=True):
     """The gang does not fit.
 
     `member` names a pod that found no node once those before it were placed; it is empty when that one does not exist
-    yet. `reasons` says for every node of the cluster why this member does not fit there beside its siblings.
+    yet. `reasons` says for every node of the cluster why this member does not fit there beside its siblings. `found` is
+    how many found room. Where `needed` members must be in one domain of a `level` all this is about the domain that
+    takes most.
     """
 
     member: str
     reasons: Mapping[str, tuple[Reason, ...]]
+    found: int = 0
+    level: str = ""
+    needed: int = 0
 
 
 class WaitsForGang(Struct, frozen=True, gc=False):

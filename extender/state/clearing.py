@@ -12,6 +12,7 @@ from msgspec import structs
 from extender.decide.clearing import Clearance, Fits, clear_room, split_by_member
 from extender.decide.preemption import leavers, victims_for
 from extender.decide.room import nodes_with_room
+from extender.decide.topology import is_torn
 from extender.decide.trial import Trial
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
@@ -89,7 +90,7 @@ class Clearing:
         placed = {placement.uid for placement in earmark.placements if placement.uid != NOBODY}
         if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
             return False
-        if not all(self._is_enough_for(gang, placed) for gang in gangs):
+        if not all(self._is_enough_for(gang, placed) and not self._is_torn(gang, earmark) for gang in gangs):
             return False
         trial = Trial(self.once_gone(earmark, gangs))
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
@@ -110,6 +111,14 @@ class Clearing:
         """Whether the gang is whole once those are in place that are placed or hold room."""
         slot_of = self._cluster.reservations.slot_of
         return gang.satisfied or gang.is_enough([p.role for p in gang.waiting if p.uid in placed or slot_of(p.uid)])
+
+    def _is_torn(self, gang: Gang, earmark: Earmark) -> bool:
+        """Whether the gang would be in more domains of the network than it may be in."""
+        slots = [self._cluster.reservations.slot_of(pod.uid) for pod in gang.waiting]
+        nodes = {slot.node for slot in slots if slot is not None}
+        moving = {pod.uid for pod, slot in zip(gang.waiting, slots, strict=True) if slot is None}
+        nodes |= {placement.node for placement in earmark.placements if placement.uid in moving}
+        return is_torn(gang, nodes, self._cluster.network.topology)
 
     def once_gone(self, earmark: Earmark, gangs: Sequence[Gang]) -> Snapshot:
         """Return the nodes as the gangs may use them once those pods have gone that are going already."""

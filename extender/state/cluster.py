@@ -27,6 +27,7 @@ from extender.model.node import Node
 from extender.model.pod import Occupant, Pod, PodUid, Seniority
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
+from extender.model.topology import Level
 from extender.model.volume import PersistentVolume, VolumeClaim
 from extender.state.budgets import Budgets
 from extender.state.changes import Changes
@@ -34,6 +35,7 @@ from extender.state.devices import Devices
 from extender.state.earmarks import Earmark, Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
+from extender.state.network import Network
 from extender.state.occupants import Occupants
 from extender.state.reservations import Reservations, Slot, Stage
 from extender.state.volumes import VolumeIndex
@@ -50,13 +52,16 @@ REMEMBERED_TABLES = 64
 class Cluster:
     """The state; see the module. Methods named after watch events may be called again with the same object."""
 
-    def __init__(self, scheduler_names: Collection[str], *, derive_gangs: bool = True) -> None:
+    def __init__(
+        self, scheduler_names: Collection[str], *, derive_gangs: bool = True, levels: tuple[Level, ...] = ()
+    ) -> None:
         self._derives_for = frozenset(scheduler_names if derive_gangs else ())
         self.changes = Changes()
-        self.gangs = GangIndex(scheduler_names)
+        self.gangs = GangIndex(scheduler_names, levels)
         self.pods: dict[PodUid, Pod] = {}
         self.budgets = Budgets()
         self._ledger = Ledger()
+        self.network = Network(levels, self._ledger)
         self.reservations = Reservations(self._ledger, self.changes)
         self.earmarks = Earmarks()
         self.occupants = Occupants()
@@ -72,8 +77,8 @@ class Cluster:
     def snapshot(self) -> Snapshot:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
-            rooms, remembered = dict(self._ledger.rooms), self._snapshot.remembered
-            self._snapshot = Snapshot(self._ledger.generation, rooms, self._namespaces, remembered)
+            rooms, known, generation = dict(self._ledger.rooms), self._snapshot.remembered, self._ledger.generation
+            self._snapshot = Snapshot(generation, rooms, self._namespaces, known, self.network.topology)
         return self._snapshot
 
     def snapshot_for(self, seniority: Seniority, key: GangKey | None = None) -> Snapshot:
@@ -141,8 +146,9 @@ class Cluster:
     def upsert_node(self, node: Node) -> None:
         """Add or change a node; room that was planned there is planned anew where it may not be used any more."""
         node = self.devices.put_node(node)
+        is_moved = self.network.is_moved(node)
         if self._ledger.put_node(node):
-            self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node))
+            self.reservations.end_on_node(node.name, lambda slot: _is_kept_off(slot, node, is_moved=is_moved))
             room = self._ledger.rooms[node.name]
             self.reservations.end_on_node(node.name, lambda slot: not still_holds(slot.shape, slot.cards, room))
             self.changes.free_room()
@@ -383,9 +389,9 @@ def key_of(pod: Pod) -> GangKey | None:
     return pod.gang.key if isinstance(pod.gang, GangClaim) else None
 
 
-def _is_kept_off(slot: Slot, node: Node) -> bool:
+def _is_kept_off(slot: Slot, node: Node, *, is_moved: bool) -> bool:
     """Whether the slot's holder may not go to the node; from ACCEPTED on kube-scheduler has let it there itself."""
-    return slot.stage is Stage.PLANNED and bool(fit_static(slot.shape, node))
+    return slot.stage is Stage.PLANNED and (is_moved or bool(fit_static(slot.shape, node)))
 
 
 def _planning_view(pod: Pod) -> tuple[object, ...]:

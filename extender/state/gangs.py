@@ -15,13 +15,15 @@ from extender.model.gang import Gang
 from extender.model.job import JobRole, TrainingJob
 from extender.model.pod import Pod, PodUid
 from extender.model.pod_group import PodGroup
+from extender.model.topology import Level
 
 
 class GangIndex:
-    """The gangs by key. `scheduler_names` are the schedulers whose unbound pods come to us."""
+    """The gangs by key. `scheduler_names` are the schedulers whose unbound pods come to us, `levels` the network's."""
 
-    def __init__(self, scheduler_names: Collection[str]) -> None:
+    def __init__(self, scheduler_names: Collection[str], levels: Collection[Level] = ()) -> None:
         self._scheduler_names = frozenset(scheduler_names)
+        self._levels = tuple(levels)
         self._members: dict[GangKey, dict[PodUid, Pod]] = {}
         self._views: dict[GangKey, Gang | Undeclared] = {}
         self._pod_groups: dict[tuple[str, GangKey], PodGroup] = {}
@@ -180,7 +182,7 @@ class GangIndex:
         members = _oldest_first(self._members[key].values())
         claims = [pod.gang for pod in members if isinstance(pod.gang, GangClaim)]
         pod_group, job = self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job)
-        declared = declare_gang(claims, pod_group, job)
+        declared = declare_gang(claims, pod_group, job, self._levels)
         if isinstance(declared, Undeclared):
             return declared
         unbound = [pod for pod in members if self.is_waiting(pod)]

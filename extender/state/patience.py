@@ -7,8 +7,9 @@ gangs, whose members hold what they find while the others look on, room is kept 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -27,6 +28,10 @@ from extender.state.cluster import Cluster
 
 COLLECTING = 16
 """For so many gangs at a time room is kept as others end, the oldest first: those behind them would get none of it."""
+
+
+Admit: TypeAlias = Callable[[Gang, Snapshot, Mapping[GangKey, Collection[str]]], Admission]
+"""Decides on a gang, on a snapshot, beside gangs bound together with it that would be on these nodes."""
 
 
 class _Size(Struct, frozen=True):
@@ -52,7 +57,7 @@ class _Wait:
 class Patience:
     """What the gangs that do not fit wait for. `admit` decides on what a gang needs, on a snapshot."""
 
-    def __init__(self, cluster: Cluster, patience_s: float, admit: Callable[[Gang, Snapshot], Admission]) -> None:
+    def __init__(self, cluster: Cluster, patience_s: float, admit: Admit) -> None:
         self._cluster = cluster
         self._patience_s = patience_s
         self._admit = admit
@@ -161,19 +166,21 @@ class Patience:
         """Return where the members of all these gangs go that are needed; None where not all fit."""
         trial = Trial(snapshot)
         placements: list[Placement] = []
+        tried: dict[GangKey, Collection[str]] = {}
         for gang in gangs:
-            admission = self._admit(gang, trial.as_snapshot())
+            admission = self._admit(gang, trial.as_snapshot(), tried)
             if not isinstance(admission, Placed):
                 return None
             for placement in admission.placements:
                 trial.place(placement.occupant, placement.node)
             placements += admission.placements
+            tried[gang.key] = {placement.node for placement in admission.placements}
         return placements
 
     def _admit_alone(self, gang: Gang) -> Admission:
         bare, shapes = self._clearing.bare(), {pod.shape for pod in gang.waiting}
         related = any(shape.relations is not None for shape in shapes)
-        is_plain = len(shapes) == 1 and not (related or gang.role_minimums or gang.followers)
+        is_plain = len(shapes) == 1 and not (related or gang.role_minimums or gang.followers or gang.required_level)
         if is_plain and total_capacity(gang.waiting[0].shape, bare) >= gang.needed:  # as most are: no need to plan
             return Placed(())
         return admit_gang(gang, bare, plan_absent=False, only_needed=True)

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
 from extender.decide.packing import weight
+from extender.decide.topology import is_torn
 from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey, followers_key
@@ -23,6 +24,7 @@ from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import NOBODY, Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
 from extender.state.cluster import Cluster, key_of
+from extender.state.company import find_company
 from extender.state.patience import Patience
 from extender.state.reservations import Reservation, Slot, Stage
 from extender.state.standings import Standing, Standings
@@ -313,12 +315,15 @@ class Planner:
         slot_of, rooms = self._cluster.reservations.slot_of, self._cluster.snapshot().rooms
         members = {pod.uid for pod in gang.waiting if slot_of(pod.uid) is None}
         members |= set() if self._cluster.reservations.get(followers_key(gang.job)) else {NOBODY}
-        return [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
+        found = [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
+        nodes = {each.node for each in found} | {slot.node for slot in self._member_slots(gang)}
+        return [] if is_torn(gang, nodes, self._cluster.network.topology) else found
 
-    def _admit_needed(self, gang: Gang, snapshot: Snapshot) -> Admission:
+    def _admit_needed(self, gang: Gang, snapshot: Snapshot, tried: Mapping[GangKey, Collection[str]]) -> Admission:
         if gang.satisfied or not self._lacks(gang):
             return Placed(())
-        return self._admit(gang, snapshot, only_needed=True, avoid=self._past(gang.key).refused_for_good)
+        avoid = self._past(gang.key).refused_for_good
+        return self._admit(gang, snapshot, only_needed=True, avoid=avoid, tried=tried)
 
     def _is_settled(self, gang: Gang) -> bool:
         """Whether every member has room, and as much is held for absent ones as are missing."""
@@ -347,6 +352,7 @@ class Planner:
         *,
         only_needed: bool = False,
         avoid: Collection[tuple[str, PodShape]] | None = None,
+        tried: Mapping[GangKey, Collection[str]] | None = None,
     ) -> Admission:
         past = self._past(gang.key)
         past.gave_up_at = min(past.gave_up_at, gang.present)  # a member that goes and comes is another
@@ -357,6 +363,7 @@ class Planner:
             avoid=past.refused_until_s.keys() if avoid is None else avoid,
             plan_absent=past.gave_up_at < gang.present,
             only_needed=only_needed,
+            company=find_company(gang, self._cluster, self._lacks, tried or {}),
         )
 
     def _stand(self, gang: Gang, admission: Admission | None, now_s: float) -> None:

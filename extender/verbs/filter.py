@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from extender.decide.explain import (
     NEVER_CHOSEN,
+    OTHER_DOMAIN,
     ROOM_IS_KEPT,
     explain_bad_claim,
     explain_binding_elsewhere,
@@ -23,6 +24,7 @@ from extender.decide.explain import (
 from extender.decide.fit import fit_room
 from extender.decide.node_reasons import explain_reason
 from extender.decide.room import lacking_cards
+from extender.decide.topology import allowed_nodes
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
 from extender.model.pod import Pod
@@ -154,6 +156,10 @@ class Filter:
             here = [name for name in args.node_names if name in promised and name in snapshot.rooms]
             kept = [name for name in here if fit_room(pod.shape, snapshot.rooms[name])]
             rejected = dict.fromkeys(kept, ROOM_IS_KEPT) | rejected
+        gang = self._cluster.gangs.get(key) if key is not None else None
+        allowed = allowed_nodes(gang, self._cluster.network.topology) if gang is not None else None
+        if allowed is not None:
+            rejected |= {name: OTHER_DOMAIN for name in args.node_names if name not in allowed}
         accepted = [name for name in args.node_names if name not in rejected]
         if accepted:
             self._planner.standings.forget(pod.uid)

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast, get_args
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, structs
 from msgspec.json import Decoder
 
 from extender.model.claim import BadGangClaim, GangClaim, GangKey, Ignored, MatchPolicy, Terms, gang_key
 from extender.wire.core_v1 import Pod
 from extender.wire.job_owner import owning_job
+from extender.wire.topology_dialects import topology_of
 
 T = TypeVar("T")
 
@@ -78,7 +79,19 @@ def complete(pod: Pod, claim: GangClaim) -> GangClaim | BadGangClaim:
 
 
 def read_terms(annotations: Mapping[str, str]) -> Terms:
-    """Return Koordinator's terms, as they stand on a pod or on a PodGroup."""
+    """Return what stands on a pod or on a PodGroup: Koordinator's terms, and any dialect's of topology."""
+    return with_topology(_read_koordinator(annotations), topology_of(annotations))
+
+
+def with_topology(terms: Terms, topology: Terms | None) -> Terms:
+    """Return the terms with what others say of topology, where they do."""
+    if topology is None:
+        return terms
+    ignored = (*terms.ignored, *topology.ignored)
+    return structs.replace(terms, required=topology.required, preferred=topology.preferred, ignored=ignored)
+
+
+def _read_koordinator(annotations: Mapping[str, str]) -> Terms:
     if _TERM_KEYS.isdisjoint(annotations):
         return _NO_TERMS
     ignored: list[Ignored] = []

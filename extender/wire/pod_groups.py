@@ -6,11 +6,14 @@ Volcano (scheduling.volcano.sh/v1beta1) and Kubernetes itself (scheduling.k8s.io
 
 from msgspec import Struct, structs
 
-from extender.model.claim import gang_key
+from extender.model.claim import Terms, gang_key
 from extender.model.pod_group import GroupStatus, PodGroup
 from extender.wire.core_v1 import ObjectMeta
-from extender.wire.gang_terms import read_terms
+from extender.wire.gang_terms import read_terms, with_topology
 from extender.wire.job_owner import owning_job
+from extender.wire.topology_dialects import topology_of
+from extender.wire.topology_upstream import SchedulingConstraints, upstream_topology
+from extender.wire.topology_volcano import NetworkTopology, volcano_topology
 
 
 class _Wire(Struct, frozen=True, gc=False, rename="camel"):
@@ -23,6 +26,7 @@ class MinMemberSpec(_Wire, frozen=True):
     min_member: int = 0
     schedule_timeout_seconds: int | None = None
     min_task_member: dict[str, int] | None = None
+    network_topology: NetworkTopology | None = None
 
 
 class MinMemberStatus(_Wire, frozen=True):
@@ -64,6 +68,7 @@ class UpstreamSpec(_Wire, frozen=True):
     """`spec` of Kubernetes' own PodGroup."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
 
 
 class UpstreamPodGroup(_Wire, frozen=True):
@@ -76,7 +81,7 @@ class UpstreamPodGroup(_Wire, frozen=True):
 def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
     """Return the PodGroup of a CRD of API group `api`."""
     meta, spec = group.metadata, group.spec
-    terms = read_terms(meta.annotations or {})
+    terms = with_topology(read_terms(meta.annotations or {}), volcano_topology(spec.network_topology))
     if spec.schedule_timeout_seconds:
         terms = structs.replace(terms, waiting_s=float(spec.schedule_timeout_seconds))
     return PodGroup(
@@ -103,4 +108,8 @@ def upstream_pod_group_of(api: str, group: UpstreamPodGroup) -> PodGroup:
     policy = group.spec.scheduling_policy
     min_available = policy.gang.min_count if policy.gang else 0 if policy.basic else None
     meta = group.metadata
-    return PodGroup(api, gang_key(meta.namespace, meta.name), min_available, uid=meta.uid, job=owning_job(meta).key)
+    said = topology_of(meta.annotations or {})
+    terms = with_topology(with_topology(Terms(), said), upstream_topology(group.spec.scheduling_constraints))
+    return PodGroup(
+        api, gang_key(meta.namespace, meta.name), min_available, terms, uid=meta.uid, job=owning_job(meta).key
+    )

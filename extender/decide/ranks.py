@@ -1,0 +1,81 @@
+"""Who of a gang sits where, so that consecutive ranks are neighbours?
+
+Members of one class are alike to the nodes, so they may change seats. The seats stand in an order: beside the parameter
+server, the master or the chief first, then by domain from far to near, so that those of one switch stand together, and
+those that few siblings share last: operators take away the highest index first. Ranks are the numbers of the pods.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from extender.decide.one_by_one import selecting_keys
+from extender.decide.packing import LEADER_ROLES
+from extender.model.gang import Gang
+from extender.model.pod import Pod
+from extender.model.snapshot import Snapshot
+from extender.model.topology import Topology
+from extender.model.verdict import Placement
+
+_LAST_NUMBER = re.compile(r"-([0-9]{1,9})$")
+_NO_NUMBER: Final = 10**9
+"""Above every number: such members come last, in the order in which they were made."""
+
+
+def seat_by_rank(
+    gang: Gang, placements: Sequence[Placement], kept: Sequence[Placement], snapshot: Snapshot
+) -> tuple[Placement, ...]:
+    """Return the same seats, in each class with the lower numbers on those that come first."""
+    numbers = {pod.uid: number_of(pod) for pod in gang.waiting}
+    nodes = [*(pod.node_name for pod in gang.bound), *(each.node for each in (*kept, *placements))]
+    leaders = [pod.node_name for pod in gang.bound if pod.role in LEADER_ROLES]
+    leaders += [each.node for each in (*kept, *placements) if each.role in LEADER_ROLES]
+    order = order_of_seats(nodes, leaders, snapshot.topology)
+    keys = selecting_keys([each.occupant for each in placements], snapshot)
+    classes: dict[tuple[object, ...], list[Placement]] = {}
+    for each in placements:
+        seen = tuple(each.tags.labels.get(key) for key in keys)
+        classes.setdefault((each.shape, each.role, seen), []).append(each)
+    seated: list[Placement] = []
+    for members in classes.values():
+        seats = sorted(members, key=lambda seat: order(seat.node))
+        members.sort(key=lambda member: numbers.get(member.uid, _NO_NUMBER))
+        seated += [_sit(member, seat) for member, seat in zip(members, seats, strict=True)]
+    return tuple(seated)
+
+
+def number_of(pod: Pod) -> int:
+    """Return the pod's rank, or else the number at the end of its name."""
+    if pod.rank.isdecimal():
+        return int(pod.rank)
+    found = _LAST_NUMBER.search(pod.name)
+    return int(found[1]) if found else _NO_NUMBER
+
+
+def order_of_seats(
+    nodes: Iterable[str], leaders: Iterable[str], topology: Topology
+) -> Callable[[str], tuple[tuple[bool, int, str], ...]]:
+    """Return what sorts the nodes of a gang, one of `nodes` for each member: near its leaders, and lonely ones last."""
+    nodes, leaders = list(nodes), set(leaders)
+    steps = [
+        (
+            Counter(topology.domain_of(level, node) for node in nodes),
+            {topology.domain_of(level, node) for node in leaders},
+            level,
+        )
+        for level in reversed(topology.levels)
+        if topology.domains(level)
+    ]
+    on_node = Counter(nodes)
+
+    def place(node: str) -> tuple[tuple[bool, int, str], ...]:
+        path = [(counts, homes, topology.domain_of(level, node)) for counts, homes, level in steps]
+        path.append((on_node, leaders, node))
+        return tuple((domain not in homes, -counts[domain], domain) for counts, homes, domain in path)
+
+    return place
+
+
+def _sit(member: Placement, seat: Placement) -> Placement:
+    return Placement(seat.node, member.shape, member.role, member.uid, member.tags, seat.cards)

@@ -1,0 +1,218 @@
+"""Where on the network does a gang go?
+
+What it requires comes first: all of it in one domain of a level, or nothing. Of the domains that take it, it gets the
+one in which least is left over, so that the larger ones stay whole for larger gangs. What it prefers never costs a
+member its place: the nearest level of which one domain takes everybody, in as few domains of the preferred level as
+can be. Which domains may do is told from how many members of each shape they take; whether they do, and how, is asked
+of the planner itself, so that roles, minimums and relations count as they do in any plan. Counterparts: Kueue's
+topology-aware scheduling, kube-scheduler's TopologyPlacement.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct, structs
+
+from extender.decide.packing import Member, weight
+from extender.decide.room import capacities
+from extender.model.gang import Gang
+from extender.model.snapshot import Snapshot
+from extender.model.topology import Level, Topology
+from extender.model.verdict import NoRoom, Placed
+
+Area: TypeAlias = frozenset[str]
+"""Nodes that the gang may use."""
+
+Place: TypeAlias = Callable[[Area | None], Placed | NoRoom]
+"""Plans the gang on these nodes alone, or on all."""
+
+TRIES = 24
+"""So many areas are planned on. For members of one shape the first one does; for others, each in vain may cost a
+search of 30 ms (`search.BUDGET`)."""
+
+
+def place_near(
+    gang: Gang, members: Sequence[Member], required: int, snapshot: Snapshot, homes: Collection[str], place: Place
+) -> Placed | NoRoom:
+    """Plan the gang where its levels want it; `required` of the members must find room, `homes` hold others of it."""
+    if gang.required_level is None and gang.preferred_level is None:
+        return place(None)
+    search = _Search(gang, members, snapshot, homes)
+    best: Placed | None = None
+    refused: dict[Area, NoRoom] = {}
+    for area in search.areas(required):
+        found = place(area)
+        if isinstance(found, NoRoom):
+            refused[area] = found
+        elif best is None or len(found.placements) > len(best.placements):
+            best = found
+        if best is not None and len(best.placements) >= search.most:
+            break
+    if best is not None or gang.required_level is None:
+        return best or place(None)
+    tried = [refused[area] for area in search.domains if area in refused]
+    why = max(tried, key=lambda each: each.found) if tried else place(search.roomiest())
+    return _in_domain(why, gang.required_level, required)
+
+
+def shared_domains(level: Level, nodes: Collection[str], topology: Topology) -> set[str]:
+    """Return the domains of the level in which these nodes are; nodes without one count for nothing."""
+    return {topology.domain_of(level, node) for node in nodes} - {""}
+
+
+def is_torn(gang: Gang, nodes: Collection[str], topology: Topology) -> bool:
+    """Whether members on these nodes, beside those that are bound, would be in more domains than the gang may be in."""
+    if gang.required_level is None:
+        return False
+    bound = shared_domains(gang.required_level, {pod.node_name for pod in gang.bound}, topology)
+    domains = {topology.domain_of(gang.required_level, node) for node in nodes}
+    return "" in domains or (not domains <= bound if bound else len(domains) > 1)
+
+
+def allowed_nodes(gang: Gang, topology: Topology) -> Area | None:
+    """Return the nodes to which members that run keep the others; None where they do not."""
+    if gang.required_level is None:
+        return None
+    bound = shared_domains(gang.required_level, {pod.node_name for pod in gang.bound}, topology)
+    domains = topology.domains(gang.required_level)
+    return frozenset().union(*(domains[each] for each in bound)) if bound else None
+
+
+def _in_domain(admission: Placed | NoRoom, level: Level, required: int) -> Placed | NoRoom:
+    """Say of which level the domain is that takes most; what is said of another gang's is said already."""
+    if isinstance(admission, Placed) or admission.level:
+        return admission
+    return structs.replace(admission, level=level.name, needed=required)
+
+
+class _Part(Struct, frozen=True):
+    """Nodes that are taken together; `takes` so many members of each shape, if the shapes were alone there."""
+
+    nodes: Area
+    takes: tuple[int, ...]
+    is_home: bool = False
+
+
+class _Search:
+    """The areas for one gang; `most` is how many of its members can find room in one that its requirement allows."""
+
+    def __init__(self, gang: Gang, members: Sequence[Member], snapshot: Snapshot, homes: Collection[str]) -> None:
+        counts = Counter(member.shape for member in members)
+        self._topology = snapshot.topology
+        self._homes = homes
+        self._required, self._preferred = gang.required_level, gang.preferred_level
+        self._shapes = sorted(counts, key=weight, reverse=True)
+        self._counts = [counts[shape] for shape in self._shapes]
+        self._capacities = [capacities(shape, snapshot) for shape in self._shapes]
+        self._outer = self._outer_parts(frozenset(snapshot.rooms))
+        self.most = max((self._count(part) for part in self._outer), default=0)
+
+    @property
+    def domains(self) -> list[Area]:
+        """The domains that the requirement allows."""
+        return [part.nodes for part in self._outer]
+
+    def areas(self, required: int) -> Iterator[Area]:
+        """Yield the areas that may do, the best first."""
+        preferred = list(self._preferred_areas())
+        yield from preferred[:TRIES]
+        if self._required is not None:
+            enough = [part for part in self._outer if self._count(part) >= required]
+            enough.sort(key=lambda part: (-self._count(part), self._spare(part)))
+            last = [enough[-1]] if len(enough) > TRIES else []
+            yield from (part.nodes for part in enough[:TRIES] + last)
+
+    def roomiest(self) -> Area:
+        """Return the domain that takes most; no node where there is none."""
+        return max(self._outer, key=self._count).nodes if self._outer else frozenset()
+
+    def _outer_parts(self, everywhere: Area) -> list[_Part]:
+        """Return the domains that the requirement allows; those that hold members already leave no choice."""
+        if self._required is None:
+            return [self._part(everywhere)]
+        domains = self._topology.domains(self._required)
+        fixed = shared_domains(self._required, self._homes, self._topology)
+        if fixed:
+            return [self._part(frozenset().union(*(domains[each] for each in fixed)) & everywhere)]
+        return [self._part(nodes & everywhere) for nodes in domains.values()]
+
+    def _preferred_areas(self) -> Iterator[Area]:
+        """Yield single domains from the preferred level outward; at last, as few of its domains as can be."""
+        preferred = self._preferred
+        if preferred is None or preferred == self._required:
+            return
+        outer = [part for part in self._outer if self._count(part) == self.most]
+        for level in self._levels_to_try(preferred):
+            parts = [self._part(domain & each.nodes) for domain in self._domains_at(level) for each in outer]
+            parts = [part for part in parts if self._count(part) == self.most]
+            if level == preferred:
+                yield from (part.nodes for part in sorted(parts, key=self._spare))
+            else:
+                yield from self._fewest(parts, preferred)
+        yield from self._fewest(outer, preferred)
+
+    def _levels_to_try(self, preferred: Level) -> Iterator[Level]:
+        for level in self._topology.outward_from(preferred):
+            if level == self._required:
+                return
+            yield level
+
+    def _domains_at(self, level: Level) -> list[Area]:
+        """Return the level's domains; where members are in one already, that, and where they are in several, none."""
+        homes = shared_domains(level, self._homes, self._topology)
+        domains = self._topology.domains(level)
+        if len(homes) > 1:
+            return []
+        return [domains[each] for each in homes] or list(domains.values())
+
+    def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Area]:
+        """Yield for each part the few of its domains of the level that may do, those of the fewest first."""
+        found = [(self._greedy(part, level), part) for part in parts]
+        found.sort(key=lambda each: (len(each[0]), self._spare(each[1])))
+        for chosen, part in found:
+            if chosen:
+                yield frozenset().union(*(each.nodes for each in chosen))
+            yield part.nodes
+
+    def _greedy(self, part: _Part, level: Level) -> list[_Part]:
+        """Return as few domains of the level as take everybody: the largest, and the tightest for the rest.
+
+        For members of one shape there is no way with fewer.
+        """
+        inner = sorted(self._inner_parts(part.nodes, level), key=lambda each: (not each.is_home, -self._count(each)))
+        total = (0,) * len(self._counts)
+        for number, each in enumerate(inner):
+            so_far = _sum(total, each.takes)
+            if self._count_of(so_far) < self.most:
+                total = so_far
+                continue
+            rest = [other for other in inner[number:] if self._count_of(_sum(total, other.takes)) >= self.most]
+            return [*inner[:number], min(rest, key=self._spare)]
+        return []
+
+    def _inner_parts(self, nodes: Area, level: Level) -> list[_Part]:
+        """Return the level's domains within; a node that is in none is by itself."""
+        inside: dict[str, set[str]] = {}
+        for node in sorted(nodes & frozenset().union(*self._capacities)):
+            inside.setdefault(self._topology.domain_of(level, node) or f"/{node}", set()).add(node)
+        homes = shared_domains(level, self._homes, self._topology)
+        return [self._part(frozenset(inside[each]), is_home=each in homes) for each in sorted(inside)]
+
+    def _part(self, nodes: Area, *, is_home: bool = False) -> _Part:
+        takes = tuple(sum(found.get(name, 0) for name in nodes) for found in self._capacities)
+        return _Part(nodes, takes, is_home)
+
+    def _count(self, part: _Part) -> int:
+        return self._count_of(part.takes)
+
+    def _count_of(self, takes: Sequence[int]) -> int:
+        return sum(map(min, takes, self._counts))
+
+    def _spare(self, part: _Part) -> int:
+        """How many more of the largest members it would take: what remains for others."""
+        return part.takes[0] - self._counts[0]
+
+
+def _sum(some: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(int.__add__, some, others))
