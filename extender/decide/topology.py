@@ -10,6 +10,7 @@ topology-aware scheduling, kube-scheduler's TopologyPlacement.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
 from typing import TypeAlias
 
 from msgspec import Struct, structs
@@ -27,9 +28,13 @@ Area: TypeAlias = frozenset[str]
 Place: TypeAlias = Callable[[Area | None], Placed | NoRoom]
 """Plans the gang on these nodes alone, or on all."""
 
-TRIES = 24
-"""So many areas are planned on. For members of one shape the first one does; for others, each in vain may cost a
-search of 30 ms (`search.BUDGET`)."""
+TRIES = 16
+"""So many areas of a level are planned on. For members of one shape the first one does; for others, each in vain may
+cost a search of 30 ms (`search.BUDGET`)."""
+
+COMBINED = 8
+"""Of so many of the largest domains all combinations are thought of for members of several shapes, some dozens. What
+the greedy choice of a small network misses is mostly there."""
 
 
 def place_near(
@@ -115,8 +120,7 @@ class _Search:
 
     def areas(self, required: int) -> Iterator[Area]:
         """Yield the areas that may do, the best first."""
-        preferred = list(self._preferred_areas())
-        yield from preferred[:TRIES]
+        yield from self._preferred_areas()
         if self._required is not None:
             enough = [part for part in self._outer if self._count(part) >= required]
             enough.sort(key=lambda part: (-self._count(part), self._spare(part)))
@@ -147,7 +151,7 @@ class _Search:
             parts = [self._part(domain & each.nodes) for domain in self._domains_at(level) for each in outer]
             parts = [part for part in parts if self._count(part) == self.most]
             if level == preferred:
-                yield from (part.nodes for part in sorted(parts, key=self._spare))
+                yield from (part.nodes for part in sorted(parts, key=self._spare)[:TRIES])
             else:
                 yield from self._fewest(parts, preferred)
         yield from self._fewest(outer, preferred)
@@ -166,21 +170,26 @@ class _Search:
             return []
         return [domains[each] for each in homes] or list(domains.values())
 
-    def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Area]:
-        """Yield for each part the few of its domains of the level that may do, those of the fewest first."""
-        found = [(self._greedy(part, level), part) for part in parts]
-        found.sort(key=lambda each: (len(each[0]), self._spare(each[1])))
-        for chosen, part in found:
-            if chosen:
-                yield frozenset().union(*(each.nodes for each in chosen))
-            yield part.nodes
+    def _fewest(self, parts: Sequence[_Part], level: Level) -> list[Area]:
+        """Return the few domains of the level that may do, all of them within one of the parts; the fewest first."""
+        found = [(len(few), self._spare(part), _joined(few)) for part in parts for few in self._few(part, level)]
+        found.sort(key=lambda each: each[:2])
+        return [nodes for _, _, nodes in found[:TRIES]] + [part.nodes for part in parts[:TRIES]]
 
-    def _greedy(self, part: _Part, level: Level) -> list[_Part]:
-        """Return as few domains of the level as take everybody: the largest, and the tightest for the rest.
-
-        For members of one shape there is no way with fewer.
-        """
+    def _few(self, part: _Part, level: Level) -> Iterator[Sequence[_Part]]:
+        """Yield sets of domains of the level that may do. For members of one shape, none is smaller than the first."""
         inner = sorted(self._inner_parts(part.nodes, level), key=lambda each: (not each.is_home, -self._count(each)))
+        greedy = self._greedy(inner)
+        if greedy:
+            yield greedy
+        if len(self._counts) > 1:
+            for size in range(max(1, len(greedy) - 1), len(greedy) + 2):
+                for some in combinations(inner[:COMBINED], size):
+                    if self._count_of(tuple(map(sum, zip(*(each.takes for each in some), strict=True)))) >= self.most:
+                        yield some
+
+    def _greedy(self, inner: Sequence[_Part]) -> list[_Part]:
+        """Return the first ones, as few as take everybody, and the tightest for the rest."""
         total = (0,) * len(self._counts)
         for number, each in enumerate(inner):
             so_far = _sum(total, each.takes)
@@ -212,6 +221,10 @@ class _Search:
     def _spare(self, part: _Part) -> int:
         """How many more of the largest members it would take: what remains for others."""
         return part.takes[0] - self._counts[0]
+
+
+def _joined(parts: Sequence[_Part]) -> Area:
+    return frozenset().union(*(part.nodes for part in parts))
 
 
 def _sum(some: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:

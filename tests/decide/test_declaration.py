@@ -8,6 +8,7 @@ from extender.model.claim import GangClaim, GangKey, Ignored, JobKey, Terms
 from extender.model.declaration import Declaration, Undeclared
 from extender.model.job import JobRole, TrainingJob
 from extender.model.pod_group import VOLCANO, PodGroup
+from extender.model.topology import Level, LevelName, find_level
 
 KEY = GangKey("default/job1")
 JOB = JobKey("default/tfjob/job1")
@@ -130,3 +131,61 @@ def test_members_that_say_something_else_than_the_first_that_says_anything_are_o
     silent, first, same, other = a_claim(), a_claim(2, total=4), a_claim(2, total=4), a_claim(2, total=5)
     assert overruled([silent, first, same, other]) == [False, False, False, True]
     assert overruled([silent]) == [False]
+
+
+BLOCK, SPINE = Level("block", ("example.com/leaf", "example.com/block")), Level("spine", ("example.com/spine",))
+
+
+def levels_of(*claims: GangClaim, group: PodGroup | None = None) -> tuple[str, str, list[str]]:
+    """Return the names of the required and the preferred level, and what is told."""
+    found = declare_gang(claims, group, None, (BLOCK, SPINE))
+    assert isinstance(found, Declaration)
+    required, preferred = (level.name if level else "" for level in (found.required_level, found.preferred_level))
+    return required, preferred, [explain_problem(problem) for problem in found.problems]
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        (LevelName("block"), BLOCK),
+        (LevelName("BlockLayer", "name"), BLOCK),
+        (LevelName("2", "tier"), SPINE),
+        (LevelName("example.com/leaf"), Level("example.com/leaf", ("example.com/leaf",))),
+        (LevelName("block", "label"), Level("block", ("block",))),
+        (LevelName("rack"), Level("rack", ("rack",))),
+    ],
+)
+def test_a_level_is_named_by_its_name_its_number_or_a_label(name: LevelName, level: Level) -> None:
+    assert find_level(name, (BLOCK, SPINE)) == level
+
+
+def test_what_names_no_level_is_told_with_those_that_there_are() -> None:
+    tier = (LevelName("3", "tier"),)
+    required, preferred, told = levels_of(a_claim(4, required=(LevelName("RackLayer", "name"),), preferred=tier))
+    assert (required, preferred) == ("", "")
+    assert told == [
+        "its required topology is 'RackLayer' and is ignored: it must be one of topology.levels (block, spine)",
+        "its preferred topology, tier is '3' and is ignored: it must be 1 to 2, as topology.levels has so many",
+    ]
+
+
+def test_of_several_levels_the_nearest_one_says_it_all() -> None:
+    both = (LevelName("spine"), LevelName("block"))
+    assert levels_of(a_claim(4, required=both, preferred=both)) == ("block", "block", [])
+
+
+def test_the_pod_group_says_first_where_a_gang_must_be() -> None:
+    ours, theirs = (LevelName("block"),), (LevelName("2", "tier"),)
+    required, _, told = levels_of(a_claim(4, required=ours), group=a_group(4, required=theirs))
+    assert required == "spine"
+    assert told == [
+        "required topology is spine by its PodGroup, which holds, and block by its oldest member, which is ignored"
+    ]
+    assert levels_of(a_claim(4, required=ours), group=a_group(4, required=(LevelName("1", "tier"),)))[2] == []
+
+
+def test_a_role_whose_template_says_nothing_goes_with_those_that_do() -> None:
+    ps, worker = a_claim(4, total=8), a_claim(4, total=8, required=(LevelName("block"),))
+    assert levels_of(ps, worker)[0] == "block"
+    assert overruled([ps, worker]) == [False, False]
+    assert overruled([worker, a_claim(4, total=8, required=(LevelName("spine"),))]) == [False, True]
