@@ -6,6 +6,7 @@ from collections.abc import Callable
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.node import Node
 from extender.model.pod import Pod
+from extender.model.topology import Level
 from extender.verbs.bind import PostsBindings
 from extender.wire.extender_v1 import BindingArgs
 from tests.rig import FreeLocks, Rig
@@ -34,8 +35,8 @@ class KeptBindings:
 class BindRig(Rig):
     """A rig with the bind verb."""
 
-    def __init__(self, *nodes: Node) -> None:
-        super().__init__(*nodes)
+    def __init__(self, *nodes: Node, levels: tuple[Level, ...] = ()) -> None:
+        super().__init__(*nodes, levels=levels)
         self.binder = KeptBindings()
         self.post_with(self.binder)
 

@@ -17,6 +17,7 @@ from extender.model.gang import Gang
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.pod_group import StatusReport
+from extender.model.topology import Level
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
@@ -55,9 +56,9 @@ class FreeLocks:
 class Rig:
     """One extender; `now_s` is its clock."""
 
-    def __init__(self, *nodes: Node) -> None:
+    def __init__(self, *nodes: Node, levels: tuple[Level, ...] = ()) -> None:
         self.now_s = 1000.0
-        self.cluster = Cluster(["gang-scheduler"])
+        self.cluster = Cluster(["gang-scheduler"], levels=levels)
         self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S, PATIENCE_S))
         self.filter = Filter(self.cluster, self.planner)
         metrics = Metrics("test")

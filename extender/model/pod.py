@@ -180,7 +180,8 @@ class Pod(Struct, frozen=True, gc=False):
     metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod
     sleeps until something wakes it. A pod that is `held` has our scheduling gate, one that is `gated` has a gate of
     others and is not to be placed yet. `cards` are those that a bound pod was given, as far as anybody wrote it on the
-    pod; with `awaits_plugin` its node's device plugin has yet to take it up.
+    pod; with `awaits_plugin` its node's device plugin has yet to take it up. `sorted_rank` is what a bound member was
+    given by us: consecutive ones are neighbours on the network.
     """
 
     uid: PodUid
@@ -209,6 +210,7 @@ class Pod(Struct, frozen=True, gc=False):
     claims: tuple[ClaimUse, ...] = ()
     cards: tuple[CardShare, ...] = ()
     awaits_plugin: bool = False
+    sorted_rank: int | None = None
 
     @property
     def tags(self) -> Tags:

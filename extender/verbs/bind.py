@@ -30,6 +30,7 @@ from extender.model.verdict import Placement
 from extender.state.cluster import Cluster, key_of
 from extender.state.planning import Planner
 from extender.state.reservations import Stage
+from extender.state.seats import tell_seat
 from extender.verbs.barrier import Barrier
 from extender.verbs.turns import PLUGIN_S, Refusal, Turns
 from extender.wire.cards.handshake import CardChoice
@@ -172,6 +173,9 @@ class Bind:
         return "" if is_fine else explain_lost_cards(pod, node)
 
     def _annotations(self, pod: Pod, node: str) -> Mapping[str, str]:
+        return {**tell_seat(self._cluster, pod, node), **self._tell_cards(pod, node)}
+
+    def _tell_cards(self, pod: Pod, node: str) -> Mapping[str, str]:
         slot, room = self._cluster.reservations.slot_of(pod.uid), self._cluster.snapshot().rooms.get(node)
         handshake, request = self._turns.handshake_on(pod, node), pod.shape.cards
         inventory = room.node.inventory if room else None

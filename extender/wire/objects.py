@@ -18,6 +18,7 @@ from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import parse_quantity, whole_amount
 from extender.wire.roles import rank_of, role_of
+from extender.wire.seat_annotations import sorted_rank_of
 
 _BOUND_TO_NODES = frozenset({("apps/v1", "DaemonSet"), ("v1", "Node")})
 """What makes pods for a node of their own; a static pod's mirror is the Node's."""
@@ -58,6 +59,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         claims=_claims(pod),
         cards=given_cards(pod, request),
         awaits_plugin=awaits_plugin(pod, request),
+        sorted_rank=sorted_rank_of(meta.annotations or {}) if spec.node_name else None,
     )
 
 
