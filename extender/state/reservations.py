@@ -39,10 +39,7 @@ class Stage(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """Room for one member, held since `since_s` on the event loop's clock; `holder` is empty while nobody has come.
-
-    `sorted_rank` is given when the first member of the gang is bound.
-    """
+    """Room for one member, held since `since_s` on the event loop's clock; `holder` is empty while nobody has come."""
 
     node: str
     shape: PodShape
@@ -52,7 +49,6 @@ class Slot:
     stage: Stage = Stage.PLANNED
     tags: Tags = field(default_factory=Tags)
     cards: tuple[CardShare, ...] = ()
-    sorted_rank: int | None = None
 
     @property
     def occupant(self) -> Occupant:

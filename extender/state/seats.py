@@ -1,40 +1,63 @@
 """Which sorted rank does a gang's member get, and what is it told of its seat?
 
 Sorted ranks count the members of a role by seat, so that consecutive ones are neighbours. They are given out when the
-first of them is bound, to all that hold room by then; a rank is free again when who had it is gone.
+first of them is bound, to all that hold room by then; who comes later gets the lowest that is free. A rank is free
+again when the pod that had it is gone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
+
+from cachetools import LRUCache
 
 from extender.decide.packing import LEADER_ROLES
 from extender.decide.ranks import number_of, order_of_seats
-from extender.model.claim import solo_pod
-from extender.model.pod import Pod
+from extender.model.claim import GangKey, solo_pod
+from extender.model.gang import Gang
+from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster, key_of
-from extender.state.reservations import Slot
 from extender.wire.seat_annotations import seat_annotations
 
-
-def tell_seat(cluster: Cluster, pod: Pod, node: str) -> Mapping[str, str]:
-    """Return what is written on a member that is bound to the node; nothing for other pods."""
-    key, slot = key_of(pod), cluster.reservations.slot_of(pod.uid)
-    if key is None or slot is None or slot.node != node or solo_pod(key):
-        return {}
-    slots = [each for each in cluster.reservations.slots_of(key) if each.holder in cluster.pods]
-    gang = cluster.gangs.get(key)
-    _give_ranks(pod.role, slots, gang.bound if gang else (), cluster)
-    return seat_annotations(slot.sorted_rank or 0, cluster.network.topology.whereabouts(node))
+UNDER_WAY = 1000
+"""Gangs whose members are being bound at a time: afterwards, their ranks stand on the pods."""
 
 
-def _give_ranks(role: str, slots: Sequence[Slot], bound: Sequence[Pod], cluster: Cluster) -> None:
-    seats = [(pod.role, pod.node_name) for pod in bound] + [(slot.role, slot.node) for slot in slots]
-    leaders = [node for role, node in seats if role in LEADER_ROLES]
-    order = order_of_seats([node for _, node in seats], leaders, cluster.network.topology)
-    mine = [slot for slot in slots if slot.role == role]
-    taken = {slot.sorted_rank for slot in mine} | {pod.sorted_rank for pod in bound if pod.role == role}
-    free = (rank for rank in count() if rank not in taken)
-    without = [slot for slot in mine if slot.sorted_rank is None]
-    without.sort(key=lambda slot: (order(slot.node), number_of(cluster.pods[slot.holder]), slot.holder))
-    for slot, rank in zip(without, free, strict=False):
-        slot.sorted_rank = rank
+class Seats:
+    """Gives out the ranks, and remembers those that no watched pod has yet."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._given: LRUCache[GangKey, dict[PodUid, int]] = LRUCache(UNDER_WAY)
+
+    def tell(self, pod: Pod, node: str) -> Mapping[str, str]:
+        """Return what is written on a member that is bound to the node; nothing for other pods."""
+        key = key_of(pod)
+        gang = self._cluster.gangs.get(key) if key is not None else None
+        if gang is None or solo_pod(gang.key):
+            return {}
+        known = self._given.get(gang.key, {})
+        if pod.uid not in known:
+            known = self._given[gang.key] = self._give(pod, node, gang, known)
+        return seat_annotations(known[pod.uid], self._cluster.network.topology.whereabouts(node))
+
+    def _give(self, pod: Pod, node: str, gang: Gang, known: Mapping[PodUid, int]) -> dict[PodUid, int]:
+        """Return the ranks with those that this pod, and all of its role with room and without a rank, get now."""
+        # 1. Where is everybody?
+        pods, slots = self._cluster.pods, self._cluster.reservations.slots_of(gang.key)
+        coming = {slot.holder: slot.node for slot in slots if slot.holder in pods} | {pod.uid: node}
+        bound = [member for member in gang.bound if member.uid != pod.uid]
+        seats = [(each.role, each.node_name) for each in bound]
+        seats += [(pods[uid].role, at) for uid, at in coming.items()]
+        leaders = [at for role, at in seats if role in LEADER_ROLES]
+        order = order_of_seats([at for _, at in seats], leaders, self._cluster.network.topology)
+
+        # 2. Which ranks are taken? Of a gang of which nobody runs yet, only by those who still have their seat.
+        given = {uid: rank for uid, rank in known.items() if uid in coming or (bound and uid in pods)}
+        taken = {each.sorted_rank for each in bound if each.role == pod.role}
+        taken |= {rank for uid, rank in given.items() if pods[uid].role == pod.role}
+        free = (rank for rank in count() if rank not in taken)
+
+        # 3. Who gets the others?
+        mine = [pods[uid] for uid in coming if uid not in given and pods[uid].role == pod.role]
+        mine.sort(key=lambda each: (order(coming[each.uid]), number_of(each), each.name))
+        return given | {each.uid: rank for each, rank in zip(mine, free, strict=False)}

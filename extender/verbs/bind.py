@@ -30,7 +30,7 @@ from extender.model.verdict import Placement
 from extender.state.cluster import Cluster, key_of
 from extender.state.planning import Planner
 from extender.state.reservations import Stage
-from extender.state.seats import tell_seat
+from extender.state.seats import Seats
 from extender.verbs.barrier import Barrier
 from extender.verbs.turns import PLUGIN_S, Refusal, Turns
 from extender.wire.cards.handshake import CardChoice
@@ -81,6 +81,7 @@ class Bind:
         self._barrier = barrier
         self._turns = turns
         self._posting = posting
+        self._seats = Seats(cluster)
 
     async def bind(self, args: BindingArgs, is_connected: Callable[[], bool], now_s: Callable[[], float]) -> str:
         """Return "" once the pod is bound to the node, or why it is not; waits for the pod's gang, and for its turn."""
@@ -173,7 +174,7 @@ class Bind:
         return "" if is_fine else explain_lost_cards(pod, node)
 
     def _annotations(self, pod: Pod, node: str) -> Mapping[str, str]:
-        return {**tell_seat(self._cluster, pod, node), **self._tell_cards(pod, node)}
+        return {**self._seats.tell(pod, node), **self._tell_cards(pod, node)}
 
     def _tell_cards(self, pod: Pod, node: str) -> Mapping[str, str]:
         slot, room = self._cluster.reservations.slot_of(pod.uid), self._cluster.snapshot().rooms.get(node)
