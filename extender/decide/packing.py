@@ -16,7 +16,7 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -66,23 +66,9 @@ class Packing(Struct, frozen=True):
         return enough_of_each and len(self.placements) >= needs.required
 
 
-class Worth(NamedTuple):
-    """What a node is worth for what is left; what sorts first is taken first."""
-
-    strange: bool
-    """Whether the node holds no siblings."""
-
-    total: int
-    """How many members it takes, counted negatively."""
-
-    cost: int
-    apart: int
-    """How far out on the network it shares a domain with siblings."""
-
-    place: int
-    """Where it stands among all nodes, neighbours side by side."""
-
-    node: str
+_Worth: TypeAlias = tuple[bool, int, int, int, int, str]
+"""What sorts first is taken first: a node that holds siblings, that takes most (counted negatively), at the least cost,
+near siblings on the network, and then where it stands there, neighbours side by side; and its name."""
 
 
 class _Class:
@@ -260,21 +246,21 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
     steps, order, far = topology.steps_from(homes), topology.order, len(topology.levels)
     is_first = bool(order) and not homes
 
-    def worth(name: str) -> Worth:
+    def worth(name: str) -> _Worth:
         counts, cost = _share(classes, name, trial)
         total = sum(counts)
-        return Worth(not total or name not in homes, -total, cost, steps.get(name, far), order.get(name, 0), name)
+        return (not total or name not in homes, -total, cost, steps.get(name, far), order.get(name, 0), name)
 
     heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
     heapq.heapify(heap)
-    while heap and heap[0].total and any(one.left for one in classes):
-        name = heap[0].node
+    while heap and heap[0][1] and any(one.left for one in classes):
+        name = heap[0][-1]
         now = worth(name)
         if now == heap[0]:
             yield name
             if is_first and any(one.left for one in classes):  # the others go near it
                 steps, is_first = topology.steps_from([name]), False
-                heap = [each._replace(apart=steps.get(each.node, far)) for each in heap]
+                heap = [(a, b, c, steps.get(node, far), place, node) for a, b, c, _, place, node in heap]
                 heapq.heapify(heap)
                 continue
             now = worth(name)

@@ -32,6 +32,7 @@ def seat_by_rank(
     leaders = [pod.node_name for pod in gang.bound if pod.role in LEADER_ROLES]
     leaders += [each.node for each in (*kept, *placements) if each.role in LEADER_ROLES]
     order = order_of_seats(nodes, leaders, snapshot.topology)
+    places = {node: order(node) for node in {each.node for each in placements}}
     keys = selecting_keys([each.occupant for each in placements], snapshot)
     classes: dict[tuple[object, ...], list[Placement]] = {}
     for each in placements:
@@ -39,7 +40,7 @@ def seat_by_rank(
         classes.setdefault((each.shape, each.role, seen), []).append(each)
     seated: list[Placement] = []
     for members in classes.values():
-        seats = sorted(members, key=lambda seat: order(seat.node))
+        seats = sorted(members, key=lambda seat: places[seat.node])
         members.sort(key=lambda member: numbers.get(member.uid, _NO_NUMBER))
         seated += [_sit(member, seat) for member, seat in zip(members, seats, strict=True)]
     return tuple(seated)
@@ -78,4 +79,6 @@ def order_of_seats(
 
 
 def _sit(member: Placement, seat: Placement) -> Placement:
+    if member is seat:
+        return member
     return Placement(seat.node, member.shape, member.role, member.uid, member.tags, seat.cards)

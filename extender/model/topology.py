@@ -50,19 +50,11 @@ class Topology(Struct, frozen=True, dict=True):
 
     def domain_of(self, level: Level, node: str) -> str:
         """Return the node's domain; empty where it is in none of this level."""
-        labels = self.labels.get(node, {})
-        return next((labels[key] for key in level.labels if key in labels), "")
+        return self._found(level)[0].get(node, "")
 
     def domains(self, level: Level) -> Mapping[str, frozenset[str]]:
         """Return the nodes of each domain of the level, sorted by the domain's name."""
-        known = self._domains.get(level.labels)
-        if known is None:
-            found: dict[str, set[str]] = {}
-            for node in self.labels:
-                if domain := self.domain_of(level, node):
-                    found.setdefault(domain, set()).add(node)
-            known = self._domains[level.labels] = {domain: frozenset(found[domain]) for domain in sorted(found)}
-        return known
+        return self._found(level)[1]
 
     def outward_from(self, level: Level) -> tuple[Level, ...]:
         """Return the level and those farther out; of a label that is in no level, that alone."""
@@ -99,6 +91,22 @@ class Topology(Struct, frozen=True, dict=True):
         numbers = (number for number, each in enumerate(self.levels) if set(level.labels) <= set(each.labels))
         return next(numbers, None)
 
+    def _found(self, level: Level) -> tuple[Mapping[str, str], Mapping[str, frozenset[str]]]:
+        """Return the domain of each node that is in one, and the nodes of each domain."""
+        known = self._looked_up.get(level.labels)
+        if known is None:
+            domains: dict[str, str] = {}
+            for node, labels in self.labels.items():
+                domain = next((labels[key] for key in level.labels if key in labels), "")
+                if domain:
+                    domains[node] = domain
+            nodes: dict[str, list[str]] = {domain: [] for domain in sorted(set(domains.values()))}
+            for node, domain in domains.items():
+                nodes[domain].append(node)
+            known = domains, {domain: frozenset(these) for domain, these in nodes.items()}
+            self._looked_up[level.labels] = known
+        return known
+
     @cached_property
-    def _domains(self) -> dict[tuple[str, ...], Mapping[str, frozenset[str]]]:
+    def _looked_up(self) -> dict[tuple[str, ...], tuple[Mapping[str, str], Mapping[str, frozenset[str]]]]:
         return {}
