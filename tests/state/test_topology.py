@@ -1,5 +1,6 @@
 """Gangs that require a domain of the network, through waiting, preemption, growth and changes of the nodes."""
 
+import pytest
 from msgspec import structs
 
 from extender.decide.explain import OTHER_DOMAIN
@@ -106,6 +107,33 @@ def test_room_is_kept_in_one_block_as_others_end() -> None:
     rig.delete(*[pod for pod in others if block_of(pod.node_name) == block])
     rig.later()
     assert planned(rig, members) == [block] * 4
+
+
+@pytest.mark.parametrize("member", [0, 4])
+def test_room_that_was_kept_elsewhere_is_given_up_once_a_member_runs(member: int) -> None:
+    """Somebody else binds a member: the others go there, whatever room has become free where they were to go."""
+    for frees_what_was_kept in (False, True):
+        rig = rig_of(*nodes_of({"a": [2, 2], "b": [2, 2]}))
+        others = [a_pod(f"s-{i}", node=f"{block}-{i % 2}") for i, block in enumerate("aaaabbbb")]
+        rig.create(*others)
+        members = a_gang(5, needs=4)
+        rig.create(*members)
+        rig.later(PATIENCE_S + 1)
+        rig.later(PATIENCE_S + 1)
+        earmark = rig.cluster.earmarks.get(GangKey("default/g"))
+        assert earmark is not None
+        kept = {block_of(placement.node) for placement in earmark.placements}
+        elsewhere = next(pod for pod in others if block_of(pod.node_name) not in kept)
+        rig.delete(elsewhere)
+        rig.bind(members[member], elsewhere.node_name)
+        if frees_what_was_kept:
+            rig.delete(*[pod for pod in others if block_of(pod.node_name) in kept])
+        rig.later()
+        assert planned(rig, members) == []
+        earmark = rig.cluster.earmarks.get(GangKey("default/g"))
+        assert earmark is None or {block_of(each.node) for each in earmark.placements} == {
+            block_of(elsewhere.node_name)
+        }
 
 
 def test_gangs_that_are_bound_together_are_in_one_block() -> None:
