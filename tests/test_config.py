@@ -7,9 +7,11 @@ import pytest
 from extender.cli.gang_extender import main
 from extender.config import ConfigError, load_config
 from extender.model.device import CardPolicy
+from extender.model.topology import Level
 
 pytestmark = pytest.mark.usefixtures("logs_as_before")
 
+RACK = "{name: rack, labels: [example.com/rack, rack]}"
 HEAD = "apiVersion: gang-extender.io/v1alpha1\nkind: GangExtenderConfiguration\n"
 
 
@@ -35,6 +37,13 @@ def test_nodes_are_read_by_what_is_said_of_gpus(tmp_path: Path) -> None:
     )
 
 
+def test_levels_are_near_to_far_as_the_file_has_them(tmp_path: Path) -> None:
+    names = [level.name for level in load_config(write(tmp_path, HEAD)).topology.levels_of_network]
+    assert names == ["accelerator", "block", "spine", "datacenter", "zone"]
+    config = load_config(write(tmp_path, f"{HEAD}topology: {{levels: [{RACK}]}}\n"))
+    assert config.topology.levels_of_network == (Level("rack", ("example.com/rack", "rack")),)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -46,6 +55,11 @@ def test_nodes_are_read_by_what_is_said_of_gpus(tmp_path: Path) -> None:
         (f"{HEAD}log: {{level: loud}}\n", "log.level"),
         (f"{HEAD}gpus: {{policy: scatter}}\n", "gpus.policy"),
         (f"{HEAD}gpus: {{memoryOfModels: {{T4: lots}}}}\n", "gpus.memoryOfModels.T4"),
+        (f"{HEAD}topology: {{levels: [{{name: rack}}]}}\n", "topology.levels.0.labels"),
+        (f"{HEAD}topology: {{levels: [{{name: rack, labels: []}}]}}\n", "topology.levels.0.labels"),
+        (f"{HEAD}topology: {{levels: [{{name: rack, labels: [a b]}}]}}\n", "topology.levels.0.labels.0"),
+        (f"{HEAD}topology: {{levels: [{{name: a/b, labels: [rack]}}]}}\n", "topology.levels.0.name"),
+        (f"{HEAD}topology: {{levels: [{RACK}, {RACK}]}}\n", "topology"),
         ("kind: GangExtenderConfiguration\n", "apiVersion"),
         ("apiVersion: v2\nkind: Pod\n", "kind"),
         ("- a list\n", "the whole file"),

@@ -28,6 +28,8 @@ TOGETHER = (GangKey("default/e"), GangKey("default/f"))
 
 
 class Kind(Struct, frozen=True):
+    """What every member of a gang has in common."""
+
     needs: int
     terms: Terms
     priority: int = 0
