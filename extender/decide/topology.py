@@ -172,9 +172,9 @@ class _Search:
 
     def _fewest(self, parts: Sequence[_Part], level: Level) -> list[Area]:
         """Return the few domains of the level that may do, all of them within one of the parts; the fewest first."""
-        found = [(len(few), self._spare(part), _joined(few)) for part in parts for few in self._few(part, level)]
+        found = [(len(few), self._spare(part), few) for part in parts for few in self._few(part, level)]
         found.sort(key=lambda each: each[:2])
-        return [nodes for _, _, nodes in found[:TRIES]] + [part.nodes for part in parts[:TRIES]]
+        return [_joined(few) for _, _, few in found[:TRIES]] + [part.nodes for part in parts[:TRIES]]
 
     def _few(self, part: _Part, level: Level) -> Iterator[Sequence[_Part]]:
         """Yield sets of domains of the level that may do. For members of one shape, none is smaller than the first."""

@@ -1,7 +1,7 @@
 """With whom must a gang be in one domain of the network?
 
-With the gangs that it is bound together with and that require the same level: as in Koordinator, whose specification
-is that of the whole gang group.
+With the gangs that it is bound together with, or that are other roles of its job, and that require the same level: as
+in Koordinator, whose specification is that of the whole gang group.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,13 +18,14 @@ def find_company(
     """Return where those are, and who of them has yet to find room; `tried` are nodes that some of them may get."""
     nodes: set[str] = set()
     lacking = []
-    others = [cluster.gangs.get(key) for key in gang.groups if key != gang.key] if gang.required_level else []
-    for other in others:
+    keys = {*gang.groups, *(cluster.gangs.of_job(gang.job) if gang.job else ())} - {gang.key}
+    for key in sorted(keys) if gang.required_level else ():
+        other = cluster.gangs.get(key)
         if other is None or other.required_level != gang.required_level:
             continue
-        held = [slot.as_placement() for slot in cluster.reservations.slots_of(other.key) if slot.holder]
+        held = [slot.as_placement() for slot in cluster.reservations.slots_of(key) if slot.holder]
         nodes.update(pod.node_name for pod in other.bound)
-        nodes.update(tried.get(other.key, ()), (each.node for each in held))
-        if other.key not in tried and not other.satisfied and lacks(other):
+        nodes.update(tried.get(key, ()), (each.node for each in held))
+        if key in gang.groups and key not in tried and not other.satisfied and lacks(other):
             lacking.append((other, tuple(held)))
     return Company(frozenset(nodes), tuple(lacking))

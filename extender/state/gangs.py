@@ -88,6 +88,10 @@ class GangIndex:
         """Return the keys of the PodGroups that a job made."""
         return [group.key for group in self._pod_groups.values() if group.job == job]
 
+    def of_job(self, job: JobKey) -> list[GangKey]:
+        """Return the keys of the gangs that a job's pods are in: one, or one for each role."""
+        return sorted(self._gangs_of_job.get(job, ()))
+
     def pod_group_keys(self, api: str) -> list[GangKey]:
         """Return the keys of the PodGroups of one API group."""
         return [key for each, key in self._pod_groups if each == api]

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from extender.decide.explain import OTHER_DOMAIN
-from extender.model.claim import GangKey, Terms
+from extender.model.claim import GangClaim, GangKey, JobKey, Terms
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.topology import LevelName
@@ -166,6 +166,24 @@ def test_gangs_that_are_bound_together_preempt_in_one_block() -> None:
     earmark = rig.cluster.earmarks.get(GangKey("default/x"))
     assert earmark is not None
     assert {block_of(placement.node) for placement in earmark.placements} == {"b"}
+
+
+def test_the_roles_of_a_job_that_are_gangs_of_their_own_are_in_one_block() -> None:
+    rig = rig_of(*nodes_of({"a": [2], "b": [1, 2]}))
+    job = JobKey("default/torchjob/j")
+
+    def role(name: str, count: int) -> list[Pod]:
+        claim = GangClaim(GangKey(f"{job}/{name}"), count, IN_A_BLOCK, job=job, job_role=name, derived=True)
+        return [structs.replace(a_pod(f"{name}-{i}", role=name, created_at=i), gang=claim) for i in range(count)]
+
+    master, workers = role("master", 1), role("worker", 2)
+    rig.create(*master)
+    rig.later()
+    (block,) = planned(rig, master)
+    rig.bind(master[0], rig.slot(master[0]).node)
+    rig.create(a_pod("other", node=f"{block}-0"), *workers)
+    rig.later()
+    assert set(planned(rig, workers)) <= {block}
 
 
 def test_a_node_that_moves_to_another_block_loses_what_was_only_planned_there() -> None:
