@@ -120,6 +120,8 @@ class _Search:
 
     def areas(self, required: int) -> Iterator[Area]:
         """Yield the areas that may do, the best first."""
+        if self.most < required:
+            return
         yield from self._preferred_areas()
         if self._required is not None:
             enough = [part for part in self._outer if self._count(part) >= required]
@@ -148,8 +150,7 @@ class _Search:
             return
         outer = [part for part in self._outer if self._count(part) == self.most]
         for level in self._levels_to_try(preferred):
-            parts = [self._part(domain & each.nodes) for domain in self._domains_at(level) for each in outer]
-            parts = [part for part in parts if self._count(part) == self.most]
+            parts = [part for part in self._single_parts(outer, level) if self._count(part) == self.most]
             if level == preferred:
                 yield from (part.nodes for part in sorted(parts, key=self._spare)[:TRIES])
             else:
@@ -162,13 +163,11 @@ class _Search:
                 return
             yield level
 
-    def _domains_at(self, level: Level) -> list[Area]:
-        """Return the level's domains; where members are in one already, that, and where they are in several, none."""
+    def _single_parts(self, outer: Sequence[_Part], level: Level) -> list[_Part]:
+        """Return the level's domains within; where members are in one already, that, and where in several, none."""
         homes = shared_domains(level, self._homes, self._topology)
-        domains = self._topology.domains(level)
-        if len(homes) > 1:
-            return []
-        return [domains[each] for each in homes] or list(domains.values())
+        parts = [part for each in outer for part in self._inner_parts(each.nodes, level)]
+        return [part for part in parts if not homes or (part.is_home and len(homes) == 1)]
 
     def _fewest(self, parts: Sequence[_Part], level: Level) -> list[Area]:
         """Return the few domains of the level that may do, all of them within one of the parts; the fewest first."""
