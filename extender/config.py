@@ -130,11 +130,13 @@ class TopologyConfig(_Section):
         _level(
             "accelerator",
             "nvidia.com/gpu.clique",
+            "accelerator.topograph.run/domain",
             "network.topology.nvidia.com/accelerator",
             "topology.k8s.aws/ultraserver-id",
         ),
         _level(
             "block",
+            "fabric.topograph.run/tier-0",
             "network.topology.nvidia.com/leaf",
             "network.topology.nvidia.com/block",
             "cloud.google.com/gce-topology-subblock",
@@ -144,6 +146,7 @@ class TopologyConfig(_Section):
         ),
         _level(
             "spine",
+            "fabric.topograph.run/tier-1",
             "network.topology.nvidia.com/spine",
             "cloud.google.com/gce-topology-block",
             "topology.k8s.aws/network-node-layer-2",
@@ -152,6 +155,7 @@ class TopologyConfig(_Section):
         ),
         _level(
             "datacenter",
+            "fabric.topograph.run/tier-2",
             "network.topology.nvidia.com/core",
             "network.topology.nvidia.com/datacenter",
             "topology.k8s.aws/network-node-layer-1",
@@ -160,8 +164,8 @@ class TopologyConfig(_Section):
         _level("zone", "topology.kubernetes.io/zone"),
     ]
     """From near to far: one NVLink, the switch next to the nodes, those above it. The labels are those that NVIDIA's
-    operators and topograph (leaf and core; block and datacenter before) and the clouds set by themselves. The names are
-    those of Koordinator's examples."""
+    operators and topograph (tiers since its 1.0; leaf and core, block and datacenter before) and the clouds set by
+    themselves. The names are those of Koordinator's examples."""
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
