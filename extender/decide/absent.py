@@ -6,7 +6,8 @@ job is known. A wrong guess is mended when the real member comes; nothing is bou
 
 from collections import Counter
 
-from extender.decide.packing import LEADER_ROLES, Member
+from extender.decide.leaders import LEADER_ROLES
+from extender.decide.packing import Member
 from extender.model.gang import Gang
 from extender.model.job import JobRole
 

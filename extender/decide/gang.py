@@ -12,6 +12,7 @@ from functools import partial
 from msgspec import Struct, structs
 
 from extender.decide.absent import expect_absent, expect_followers
+from extender.decide.leaders import bring_together
 from extender.decide.packing import Member, Packing, pack_gang
 from extender.decide.ranks import seat_by_rank
 from extender.decide.room import reasons_by_node
@@ -85,6 +86,9 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     if isinstance(admission, NoRoom):
         return admission
     placements = _needed_of(admission.placements, needs) if only_needed else admission.placements
+
+    # 5. Who of them can sit nearer to a leader, and who where by rank?
+    placements = placements if homes else bring_together(placements, snapshot, avoid)
     return Placed(seat_by_rank(gang, placements, kept, snapshot))
 
 

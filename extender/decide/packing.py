@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from extender.decide.leaders import LEADER_ROLES
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
 from extender.decide.room import nodes_with_room
 from extender.decide.search import Needs, Wanted, find_way
@@ -29,9 +30,6 @@ from extender.model.node import repels
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement
-
-LEADER_ROLES = frozenset({"ps", "master", "chief", "launcher"})
-"""Roles that the other members talk to: the others are placed around them."""
 
 _MOST_SPARE = 1 << 40
 """More members than any node has room for, be it for pods that ask for hardly anything."""

@@ -7,7 +7,7 @@ planned node each.
 
 from collections.abc import Iterable
 
-from extender.decide.packing import LEADER_ROLES
+from extender.decide.leaders import LEADER_ROLES
 from extender.model.gang import Gang
 from extender.model.topology import Topology
 
