@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from extender.decide.leaders import LEADER_ROLES
 from extender.decide.one_by_one import selecting_keys
-from extender.decide.packing import LEADER_ROLES
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.model.snapshot import Snapshot

@@ -10,7 +10,7 @@ from itertools import count
 
 from cachetools import LRUCache
 
-from extender.decide.packing import LEADER_ROLES
+from extender.decide.leaders import LEADER_ROLES
 from extender.decide.ranks import number_of, order_of_seats
 from extender.model.claim import GangKey, solo_pod
 from extender.model.gang import Gang

@@ -10,4 +10,4 @@ def prioritize(cluster: Cluster, args: ExtenderArgs) -> dict[str, int]:
     """Return each offered node's score, 0 to 10."""
     claim = args.pod.gang
     gang = cluster.gangs.get(claim.key) if isinstance(claim, GangClaim) else None
-    return score_nodes(gang, args.node_names, cluster.network.topology)
+    return score_nodes(args.pod.shape, gang, args.node_names, cluster.snapshot())
