@@ -86,16 +86,22 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     if isinstance(admission, NoRoom):
         return admission
     placements = _needed_of(admission.placements, needs) if only_needed else admission.placements
-
-    # 5. Who of them can sit nearer to a leader, and who where by rank?
-    placements = placements if homes else bring_together(placements, snapshot, avoid)
-    return Placed(seat_by_rank(gang, placements, kept, snapshot))
+    return Placed(_seated(gang, placements, kept, ground))
 
 
 class _Ground(Struct, frozen=True):
     snapshot: Snapshot
     homes: set[str]
     avoid: Collection[tuple[str, PodShape]]
+
+
+def _seated(
+    gang: Gang, placements: Sequence[Placement], kept: Sequence[Placement], ground: _Ground
+) -> tuple[Placement, ...]:
+    """Bring workers and leaders together where nobody sits yet, and let each have the seat of its rank."""
+    if not ground.homes:
+        placements = bring_together(placements, ground.snapshot, ground.avoid)
+    return seat_by_rank(gang, placements, kept, ground.snapshot)
 
 
 def _place(

@@ -22,7 +22,8 @@ from msgspec import Struct
 
 from extender.decide.leaders import LEADER_ROLES
 from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
-from extender.decide.room import nodes_with_room
+from extender.decide.room import capacity_on, nodes_with_room
+from extender.decide.scoring import asks_for_devices, has_devices
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
 from extender.model.device import WHOLE_MILLI, CardRequest
@@ -57,6 +58,11 @@ class Packing(Struct, frozen=True):
     left_over: tuple[Member, ...]
     trial: Trial
 
+    @property
+    def nodes(self) -> set[str]:
+        """The nodes that are used."""
+        return {placement.node for placement in self.placements}
+
     def is_enough(self, needs: Needs) -> bool:
         """Whether as many could be placed as are needed."""
         roles = Counter(placement.role for placement in self.placements)
@@ -64,9 +70,16 @@ class Packing(Struct, frozen=True):
         return enough_of_each and len(self.placements) >= needs.required
 
 
-_Worth: TypeAlias = tuple[bool, int, int, int, int, str]
-"""What sorts first is taken first: a node that holds siblings, that takes most (counted negatively), at the least cost,
-near siblings on the network, and then where it stands there, neighbours side by side; and its name."""
+_Worth: TypeAlias = tuple[bool, bool, int, int, int, int, str]
+"""What sorts first is taken first: a node that holds siblings, whose devices are not wasted on members that need none,
+that takes most (counted negatively), at the least cost, near siblings on the network, and then where it stands there,
+neighbours side by side; and its name."""
+
+_NODES = 32
+"""A gang on more nodes is not tried in other orders: one node less is little then, and a try takes long."""
+
+_LOOKED_AT = 64
+"""Nodes that another order may use, at 1 to 2 us for each class and look."""
 
 
 class _Class:
@@ -120,8 +133,10 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     classes = _classes(members, snapshot, avoid, within)
     first = fill(classes, trial, homes)
     needs = Needs(required, role_minimums or {})
-    if first.is_enough(needs) or len(classes) == 1:
+    if len(classes) == 1:
         return first
+    if first.is_enough(needs):
+        return first if related else _on_fewer_nodes(first, classes, snapshot, homes)
     for other in _other_orders(classes, members, snapshot, avoid, within):
         trial.undo(0)
         packing = _class_by_class(other, trial, homes)
@@ -134,6 +149,33 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     for placement in first.placements:
         trial.place(placement.occupant, placement.node)
     return first
+
+
+def _on_fewer_nodes(first: Packing, classes: Sequence[_Class], snapshot: Snapshot, homes: Collection[str]) -> Packing:
+    """Return a packing of the same members on fewer nodes, where filling these in another order comes to one."""
+    best = first
+    if first.left_over or not 1 < len(first.nodes) <= _NODES:
+        return first
+    for order in (_hardest_first(classes), [one.again() for one in reversed(classes)]):
+        near = first.nodes | _largest(order, snapshot)
+        for one in order:
+            one.nodes = one.nodes & near
+        other = _fill_nodes(order, Trial(snapshot), homes)
+        if not other.left_over and len(other.nodes) < len(best.nodes):
+            best = other
+    return best
+
+
+def _largest(classes: Sequence[_Class], snapshot: Snapshot) -> set[str]:
+    """Return the nodes that take most members, each class for itself: fewer nodes are rarely found among others."""
+    names = set().union(*(one.nodes for one in classes))
+    if len(names) <= _LOOKED_AT:
+        return names
+    return set(heapq.nlargest(_LOOKED_AT, names, key=lambda name: _takes(classes, name, snapshot)))
+
+
+def _takes(classes: Sequence[_Class], name: str, snapshot: Snapshot) -> int:
+    return sum(min(len(one.left), capacity_on(name, one.shape, snapshot)) for one in classes if name in one.nodes)
 
 
 def _search(classes: list[_Class], trial: Trial, homes: Collection[str], needs: Needs) -> Packing | None:
@@ -244,21 +286,28 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
     steps, order, far = topology.steps_from(homes), topology.order, len(topology.levels)
     is_first = bool(order) and not homes
 
+    plain = {one for one in classes if not asks_for_devices(one.shape)}
+
     def worth(name: str) -> _Worth:
         counts, cost = _share(classes, name, trial)
         total = sum(counts)
-        return (not total or name not in homes, -total, cost, steps.get(name, far), order.get(name, 0), name)
+        wasteful = not total or (bool(plain) and has_devices(trial.room(name).node) and left() <= plain)
+        strange = not total or name not in homes
+        return (strange, wasteful, -total, cost, steps.get(name, far), order.get(name, 0), name)
+
+    def left() -> set[_Class]:
+        return {one for one in classes if one.left}
 
     heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
     heapq.heapify(heap)
-    while heap and heap[0][1] and any(one.left for one in classes):
+    while heap and heap[0][2] and left():
         name = heap[0][-1]
         now = worth(name)
         if now == heap[0]:
             yield name
-            if is_first and any(one.left for one in classes):  # the others go near it
+            if is_first and left():  # the others go near it
                 steps, is_first = topology.steps_from([name]), False
-                heap = [(a, b, c, steps.get(node, far), place, node) for a, b, c, _, place, node in heap]
+                heap = [(a, b, c, d, steps.get(node, far), place, node) for a, b, c, d, _, place, node in heap]
                 heapq.heapify(heap)
                 continue
             now = worth(name)
