@@ -109,6 +109,9 @@ class Planner:
 
     def refuse(self, pod: Pod, nodes: Collection[str], now_s: float) -> None:
         """Note that kube-scheduler does not take the pod on its planned node, nor on others; plan its gang anew."""
+        known = self._cluster.reservations.slot_of(pod.uid)
+        if known is not None and known.in_doubt:  # it may be bound there by now
+            return
         slot = self._cluster.reservations.leave(pod.uid)
         key = key_of(pod)
         if slot is not None and key is not None:
@@ -158,9 +161,8 @@ class Planner:
     def _end_turn(self, key: GangKey, over: list[Slot], now_s: float) -> None:
         """Take back the room of a gang that is not whole in time; of one that runs, only what is over."""
         gang = self._cluster.gangs.get(key)
-        if gang is not None and gang.satisfied:
-            self._cluster.reservations.end(key, over)
-        else:
+        self._cluster.reservations.end(key, over)
+        if gang is None or not gang.satisfied:
             self._cluster.reservations.end_up_to(key, Stage.HELD)
         self._cluster.changes.free_room()
         if gang is None:
@@ -388,4 +390,4 @@ class Planner:
 
 def _limited(reservation: Reservation) -> list[Slot]:
     """Return the slots whose time is limited: a post that is under way has an end of its own."""
-    return [slot for slot in reservation.slots if slot.stage < Stage.BINDING]
+    return [slot for slot in reservation.slots if slot.stage < Stage.BINDING or slot.in_doubt]

@@ -12,7 +12,8 @@ the bound pod in the same step, so that nothing is counted twice or not at all:
 
 A slot without a holder waits for a member that does not exist yet. PLANNED slots are ours to move; from ACCEPTED on
 kube-scheduler counts the member on its node, so the slot stays there until the member is bound or has failed. Before
-BINDING a slot's time is limited; a post has its own end.
+BINDING a slot's time is limited; a post has its own end. A post of which nobody knows whether it bound the member
+leaves the slot in doubt: it stays BINDING, for a limited time, until the watch or another post tells.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -49,6 +50,7 @@ class Slot:
     stage: Stage = Stage.PLANNED
     tags: Tags = field(default_factory=Tags)
     cards: tuple[CardShare, ...] = ()
+    in_doubt: bool = False
 
     @property
     def occupant(self) -> Occupant:
@@ -150,6 +152,18 @@ class Reservations:
         """Note how far a slot's holder has come, or that it fell back."""
         slot.stage = stage
         self._changes.touch(key)
+
+    def begin_post(self, uid: PodUid) -> None:
+        """Note that a Binding is on its way for the pod."""
+        slot = self.slot_of(uid)
+        if slot is not None:
+            slot.in_doubt = False
+
+    def doubt(self, uid: PodUid, node: str, now_s: float) -> None:
+        """Keep the room of a pod that may be bound to this node by now."""
+        slot = self.slot_of(uid)
+        if slot is not None and slot.node == node and slot.stage is Stage.BINDING:
+            slot.in_doubt, slot.since_s = True, now_s
 
     def fall_back(self, uid: PodUid, node: str, now_s: float) -> None:
         """Keep the room of a member whose post failed on this node: it comes again, or its time ends."""

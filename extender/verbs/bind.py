@@ -119,12 +119,13 @@ class Bind:
                 outcome = self._refuse(pod, node, refusal, now_s())
             return outcome.problem
         finally:
-            if not outcome.is_bound:
-                if refusal is None and outcome.result == "unknown":
-                    self._turns.doubt(pod.uid)
-                elif refusal is None:
+            if outcome.result == "unknown":
+                self._turns.doubt(pod.uid)
+                self._cluster.reservations.doubt(pod.uid, node, now_s())
+            elif not outcome.is_bound:
+                if refusal is None:
                     self._turns.end(pod.uid)
-                self._give_back(pod, node, outcome, now_s())
+                self._give_back(pod, node, now_s())
 
     async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
         handshake = None if pod.node_name else self._turns.handshake_on(pod, node)
@@ -134,14 +135,21 @@ class Bind:
             if problem:
                 return self._refuse(pod, node, Refusal(explain_locked_node(node, problem), elsewhere=True), now_s())
         problem = self._card_problem(pod, node)
-        if problem:
+        if problem and self._may_be_bound(pod):
+            outcome = BindOutcome("unknown", problem)
+        elif problem:
             outcome = self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
         else:
+            self._cluster.reservations.begin_post(pod.uid)
             binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
             outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
         if lock and outcome.result in ("refused", "gone", "failed"):
             await self._posting.locks.release(lock, node, pod)
         return outcome
+
+    def _may_be_bound(self, pod: Pod) -> bool:
+        slot = self._cluster.reservations.slot_of(pod.uid)
+        return slot is not None and slot.in_doubt
 
     def _hold(self, pod: Pod, node: str, now_s: float) -> str:
         """Hold room on the node for a pod that has none, or say why there is none any more."""
@@ -190,8 +198,8 @@ class Bind:
             self._cluster.changes.free_room()
         return BindOutcome("failed", refusal.text)
 
-    def _give_back(self, pod: Pod, node: str, outcome: BindOutcome, now_s: float) -> None:
-        """Keep the room of a gang's member, which comes again; that of another pod only while it may be bound."""
-        if key_of(pod) is None and outcome.result != "unknown" and self._cluster.reservations.leave(pod.uid):
+    def _give_back(self, pod: Pod, node: str, now_s: float) -> None:
+        """Keep the room of a gang's member, which comes again, and no other pod's."""
+        if key_of(pod) is None and self._cluster.reservations.leave(pod.uid):
             self._cluster.changes.free_room()
         self._cluster.reservations.fall_back(pod.uid, node, now_s)

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from extender.effects.binding import Binding, BindOutcome
-from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest
+from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest, CardShare
 from extender.model.node import Node
 from extender.model.pod import Pod, PodShape
 from extender.wire.cards.handshakes import given_cards
@@ -280,3 +280,20 @@ async def test_a_binding_that_is_seen_is_no_news_whoever_takes_the_card_to_the_c
     rig.create(structs.replace(pod, node_name="n1", cards=seen))
     assert not rig.cluster.changes.room_freed
     assert sum(use.memory_bytes for use in rig.cluster.snapshot().rooms["n1"].taken_cards.values()) == 2 * GIB
+
+
+async def test_what_somebody_else_does_to_a_node_frees_nothing_of_a_pod_that_may_be_bound_there() -> None:
+    rig = BindRig(a_gpu_node("n1"))
+    pod, half = a_pod("single", shape=WHOLE), a_pod("half", shape=HALF)
+    rig.create(pod)
+    rig.binder.unknown = {"single"}
+    assert await rig.call(pod, "n1")
+    share = CardShare(0, "GPU-n1-0", 500)
+    foreign = structs.replace(a_pod("foreign", shape=HALF, node="n1", scheduler_name="other"), cards=(share,))
+    rig.create(foreign)
+    rig.delete(foreign)
+    rig.create(half)
+    await rig.settle()
+    assert rig.node_for(half) is None, "the kubelet may have given the other one any of the cards"
+    rig.later(BINDING_S + 1)
+    assert rig.node_for(half) == "n1"
