@@ -156,8 +156,9 @@ def _on_fewer_nodes(first: Packing, classes: Sequence[_Class], snapshot: Snapsho
     best = first
     if first.left_over or not 1 < len(first.nodes) <= _NODES:
         return first
-    for order in (_hardest_first(classes), [one.again() for one in reversed(classes)]):
-        near = first.nodes | _largest(order, snapshot)
+    hardest = _hardest_first(classes)
+    near = first.nodes | _largest(hardest, snapshot)
+    for order in (hardest, [one.again() for one in reversed(classes)]):
         for one in order:
             one.nodes = one.nodes & near
         other = _fill_nodes(order, Trial(snapshot), homes)
@@ -291,7 +292,7 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
     def worth(name: str) -> _Worth:
         counts, cost = _share(classes, name, trial)
         total = sum(counts)
-        wasteful = not total or (bool(plain) and has_devices(trial.room(name).node) and left() <= plain)
+        wasteful = not total or (bool(plain) and left() <= plain and has_devices(trial.room(name).node))
         strange = not total or name not in homes
         return (strange, wasteful, -total, cost, steps.get(name, far), order.get(name, 0), name)
 
