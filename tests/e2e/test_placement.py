@@ -20,6 +20,8 @@ from tests.manifests.files import scheduler_config
 pytestmark = [pytest.mark.usefixtures("training_operator"), pytest.mark.timeout(120)]
 
 OURS, STOCK = "gang-scheduler", "default-scheduler"
+NO_SCORES = "gang-scheduler, no scores"
+"""Ours, not asking the extender which node is best."""
 DEADLINE_S = 20.0
 
 Where = dict[str, list[str]]
@@ -90,7 +92,7 @@ def test_who_is_added_later_lands_beside_the_parameter_server_because_of_our_sco
     with kube_scheduler_without_scores(cluster):
         unscored = add_one(namespace, role, name)
     seen.append(row(f"{name} added", OURS, {scored: [name]}))
-    seen.append(row(f"{name} added", f"{OURS}, no scores", {unscored: [name]}))
+    seen.append(row(f"{name} added", NO_SCORES, {unscored: [name]}))
     assert (scored, unscored) == ("home", "empty")
 
 
@@ -104,14 +106,17 @@ def test_once_the_parameter_servers_node_is_full_who_is_added_lands_beside_a_wor
 
 
 def test_a_pod_that_needs_no_gpu_stays_off_the_nodes_with_gpus_because_of_our_scores(
-    cluster: Cluster, namespace: Namespace
+    cluster: Cluster, namespace: Namespace, seen: list[Row]
 ) -> None:
     cluster.add_nodes([make_node("gpus", gpus=8, cpu="64"), make_node("nearly-full", cpu="8")])
     namespace.apply(pod_of_cpus("filler", "6", node="nearly-full"), pod_of_cpus("scored", "1"))
-    assert node_of(namespace, "scored") == "nearly-full"
+    scored = node_of(namespace, "scored")
     with kube_scheduler_without_scores(cluster):
         namespace.apply(pod_of_cpus("unscored", "1"))
-        assert node_of(namespace, "unscored") == "gpus"
+        unscored = node_of(namespace, "unscored")
+    seen.append(row("one pod, no GPUs", OURS, {scored: ["it"]}))
+    seen.append(row("one pod, no GPUs", NO_SCORES, {unscored: ["it"]}))
+    assert (scored, unscored) == ("nearly-full", "gpus")
 
 
 def place_by_both(namespace: Namespace, job: Object, seen: list[Row]) -> tuple[Where, Where]:
