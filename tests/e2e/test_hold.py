@@ -128,10 +128,11 @@ def test_further_members_of_a_gang_that_runs_go_one_by_one(cluster: Cluster, nam
 def test_an_extender_killed_between_two_releases_goes_on_when_it_is_back(
     cluster: Cluster, namespace: Namespace
 ) -> None:
-    size = 60
+    size = 200  # a busy machine looks at the gates some ten times a second, and sixty are gone between two looks
     for index in range(size):
         namespace.apply(member(f"w-{index}", size, gpus=0))
-    cluster.add_node("cpu-0", cpu="8")
+    for name in ("cpu-0", "cpu-1"):
+        cluster.add_node(name, cpu="32")
 
     wait_for(lambda: is_partly_released(namespace), DEADLINE_S, "the first gates are off")
     os.kill(cluster.processes[EXTENDER].pid, signal.SIGKILL)
