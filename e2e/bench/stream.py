@@ -1,9 +1,9 @@
 """What becomes of a day's training jobs if they are placed pod by pod, as gangs, and as gangs that are packed?
 
 Jobs come, wait, run and go; nodes, pods and time exist in the model only, so that no control plane is needed. All
-placers go by one queue, kube-scheduler's: whatever finds no room is tried again once something has gone, after its
-back-off, and first what was tried longest ago. Pod by pod, what is queued is a pod, else a gang. No room is kept for
-the large ones, though the extender would do so after its patience.
+placers go by one queue, kube-scheduler's: whatever finds no room is tried again once something has gone. What backs
+off is not waited for, as the queue is empty otherwise, but comes last. Pod by pod, what is queued is a pod, else a
+gang. No room is kept for the large ones, though the extender would do so after its patience.
 
 A job trains once all its pods have a node. Placed pod by pod, those that have one hold it until then, parameter servers
 included. Where such jobs hold so much that none of them becomes whole, and nothing else runs, that is a deadlock.
@@ -14,6 +14,7 @@ happens any more. They count as complete at that time, which is too soon. Gangs 
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import floor
 from random import Random
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ REMOTE_SPEED = 0.8
 node commonly cost some 15 to 30 % of a step. Racks make no further difference."""
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 10.0
-"""kube-scheduler's own, doubled with each try."""
+"""kube-scheduler's defaults, doubled with each try."""
 
 
 class Outcome(Struct, frozen=True):
@@ -91,10 +92,15 @@ class _Queued(Struct):
 
     job: Job
     pods: Sequence[Pod]
+    since: float
     tries: int = 0
-    since: float = 0.0
-    next_try: float = 0.0
     stirred: bool = True
+
+    def turn(self, now: float) -> tuple[bool, float, float]:
+        """Return its turn among those that are tried now, as kube-scheduler has it since 1.33, to the second."""
+        backoff_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (self.tries - 1)) if self.tries else 0.0
+        ready = floor(self.since + backoff_s)
+        return (True, ready, self.since) if ready >= floor(now) and self.tries else (False, 0.0, self.since)
 
 
 class _Running(Struct, frozen=True):
@@ -111,7 +117,7 @@ class _Cluster:
         self._rooms = {node.name: NodeRoom(node) for node in map(_node, range(nodes))}
         self._topology = Topology((RACK,), {name: room.node.labels for name, room in self._rooms.items()})
         self._now, self._window_s = 0.0, 0.0
-        self.happenings: list[tuple[float, int, Job | None]] = []
+        self.happenings: list[tuple[float, int, Job]] = []
         self._count = 0
         self._queue: list[_Queued] = []
         self._seats: dict[int, list[tuple[Pod, str]]] = {}
@@ -127,15 +133,15 @@ class _Cluster:
             self._at(job.at, job)
 
     def go_on(self) -> None:
-        """Go to the next happening: a job comes, one ends, or a back-off does."""
+        """Go to the next happening: a job comes, or one ends."""
         at, _, job = heapq.heappop(self.happenings)
         self._pass_until(at)
-        if job is not None and job.number in self._running:
+        if job.number in self._running:
             self._end(job)
-        elif job is not None:
+        else:
             pods = pods_of(job)
             units = [pods] if self._placer.whole else [(pod,) for pod in pods]
-            self._queue += [_Queued(job, unit, since=at, next_try=at) for unit in units]
+            self._queue += [_Queued(job, unit, since=at) for unit in units]
         self._try_queued()
 
     def outcome(self, jobs: Sequence[Job]) -> Outcome:
@@ -153,7 +159,7 @@ class _Cluster:
             across_racks=self._pairs["racks"] / pairs,
         )
 
-    def _at(self, at: float, job: Job | None) -> None:
+    def _at(self, at: float, job: Job) -> None:
         self._count += 1
         heapq.heappush(self.happenings, (at, self._count, job))
 
@@ -167,20 +173,15 @@ class _Cluster:
         self._now = at
 
     def _try_queued(self) -> None:
-        ready = [each for each in self._queue if each.stirred and each.next_try <= self._now]
-        for queued in sorted(ready, key=lambda each: each.since):
+        stirred = [each for each in self._queue if each.stirred]
+        for queued in sorted(stirred, key=lambda each: each.turn(self._now)):
             snapshot = Snapshot(1, self._rooms, topology=self._topology)
             nodes = self._placer.place(queued.pods, snapshot, self._chance)
             if nodes is None:
-                self._back_off(queued)
+                queued.stirred, queued.since, queued.tries = False, self._now, queued.tries + 1
             else:
                 self._queue.remove(queued)
                 self._seat(queued, nodes)
-
-    def _back_off(self, queued: _Queued) -> None:
-        queued.stirred, queued.since = False, self._now
-        queued.next_try = self._now + min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0**queued.tries)
-        queued.tries += 1
 
     def _seat(self, queued: _Queued, nodes: Sequence[str]) -> None:
         job, seats = queued.job, self._seats.setdefault(queued.job.number, [])
@@ -212,8 +213,6 @@ class _Cluster:
             self._rooms[node] = self._rooms[node].without(pod.occupant)
         for queued in self._queue:
             queued.stirred = True
-        for at in {queued.next_try for queued in self._queue if queued.next_try > self._now}:
-            self._at(at, None)
 
 
 def _node(number: int) -> Node:

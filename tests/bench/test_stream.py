@@ -51,7 +51,7 @@ def test_hardly_a_worker_of_ours_is_apart_from_its_parameter_server_without_need
 def test_two_jobs_that_each_hold_a_part_wait_for_ever_unless_they_are_gangs() -> None:
     small = [Job(0, at=0, workers=1, runtime_s=10), Job(1, at=0, workers=1, runtime_s=11)]
     elder = Job(2, at=1, workers=GPUS, runtime_s=10)
-    younger = Job(3, at=10.5, workers=GPUS, runtime_s=10)  # what gets free at 11 is its own: the elder backs off
+    younger = Job(3, at=10.5, workers=GPUS, runtime_s=10)  # gets what is free at 11: the elder backs off longer
     deadlock = play([*small, elder, younger], PLACERS[POD_BY_POD], nodes=1)
     assert deadlock.never_whole == 2
     assert deadlock.idle_gpu_s == pytest.approx(2 * 9 + 3 * 0.5)
