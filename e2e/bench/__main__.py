@@ -12,7 +12,7 @@ from e2e.bench.bar_chart import draw_bars
 from e2e.bench.fragmentation import measure_against_optimum, measure_fragmentation
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
-from e2e.bench.stream import measure_stream
+from e2e.bench.stream import LONGEST_BACKOFF_S, measure_stream
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import measure_waiting_load
 from e2e.cluster import Cluster, Mode, Namespace, start_cluster
@@ -78,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     jobs.add_argument("--jobs", type=int, default=1158, help="of each stream; as many as come in a day")
     jobs.add_argument("--streams", type=int, default=5)
     jobs.add_argument("--seed", type=int, default=0, help="of the first stream")
+    jobs.add_argument(
+        "--backoff", type=float, default=LONGEST_BACKOFF_S, metavar="SECONDS", help="the longest; 0: none"
+    )
     jobs.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures there as a PNG")
     jobs.set_defaults(run=_stream, named_by=("GPUs", "placed as"))
     return parser
@@ -85,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _stream(options: argparse.Namespace) -> Iterator[Row]:
     seeds = range(options.seed, options.seed + options.streams)
-    return measure_stream(nodes=options.nodes, jobs=options.jobs, seeds=seeds)
+    return measure_stream(nodes=options.nodes, jobs=options.jobs, seeds=seeds, longest_backoff_s=options.backoff)
 
 
 def _fragmentation(options: argparse.Namespace) -> Iterator[Row]:

@@ -9,6 +9,9 @@ A job trains once all its pods have a node. Placed pod by pod, those that have o
 included. Where such jobs hold so much that none of them becomes whole, and nothing else runs, that is a deadlock.
 Nobody resolves it here, though people would at some time: jobs "never whole" are those that wait still when nothing
 happens any more. They count as complete at that time, which is too soon. Gangs cannot end so.
+
+What makes deadlocks is the back-off: while an older job's pods back off for long, a younger one's get ahead of them.
+Without any (`--backoff 0`) the older one comes first, and partial jobs hold GPUs idle, but hardly for ever.
 """
 
 import heapq
@@ -39,7 +42,7 @@ REMOTE_SPEED = 0.8
 node commonly cost some 15 to 30 % of a step. Racks make no further difference."""
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 10.0
-"""kube-scheduler's defaults, doubled with each try."""
+"""kube-scheduler's defaults; it doubles with each try."""
 
 
 class Outcome(Struct, frozen=True):
@@ -69,18 +72,21 @@ class Outcome(Struct, frozen=True):
 
 
 def measure_stream(
-    *, nodes: Sequence[int], jobs: int, seeds: Sequence[int], placers: Sequence[str] = tuple(PLACERS)
+    *, nodes: Sequence[int], jobs: int, seeds: Sequence[int], longest_backoff_s: float = LONGEST_BACKOFF_S
 ) -> Iterator[Row]:
     """Play the same streams by each placer, on clusters of so many nodes."""
+    streams = {seed: draw_jobs(Random(seed), jobs) for seed in seeds}  # noqa: S311 - chance that can be repeated is what is wanted
     for count in nodes:
-        for name in placers:
-            outcomes = [play(draw_jobs(Random(seed), jobs), PLACERS[name], count, seed) for seed in seeds]  # noqa: S311 - chance that can be repeated is what is wanted
+        for name, placer in PLACERS.items():
+            outcomes = [play(stream, placer, count, seed, longest_backoff_s) for seed, stream in streams.items()]
             yield {"GPUs": count * GPUS, "placed as": name, **_means(outcomes)}
 
 
-def play(jobs: Sequence[Job], placer: Placer, nodes: int, seed: int = 0) -> Outcome:
+def play(
+    jobs: Sequence[Job], placer: Placer, nodes: int, seed: int = 0, longest_backoff_s: float = LONGEST_BACKOFF_S
+) -> Outcome:
     """Let the jobs come and go until nothing happens any more."""
-    cluster = _Cluster(placer, nodes, Random(seed))  # noqa: S311 - as above
+    cluster = _Cluster(placer, nodes, Random(seed), longest_backoff_s)  # noqa: S311 - as above
     cluster.expect(jobs)
     while cluster.happenings:
         cluster.go_on()
@@ -96,11 +102,11 @@ class _Queued(Struct):
     tries: int = 0
     stirred: bool = True
 
-    def turn(self, now: float) -> tuple[bool, float, float]:
+    def turn(self, now: float, longest_backoff_s: float) -> tuple[bool, float, float]:
         """Return its turn among those that are tried now, as kube-scheduler has it since 1.33, to the second."""
-        backoff_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (self.tries - 1)) if self.tries else 0.0
-        ready = floor(self.since + backoff_s)
-        return (True, ready, self.since) if ready >= floor(now) and self.tries else (False, 0.0, self.since)
+        backoff_s = min(longest_backoff_s, FIRST_BACKOFF_S * 2.0 ** (self.tries - 1)) if self.tries else 0.0
+        ends = floor(self.since + backoff_s)
+        return (True, ends, self.since) if backoff_s and ends >= floor(now) else (False, 0.0, self.since)
 
 
 class _Running(Struct, frozen=True):
@@ -112,8 +118,8 @@ class _Running(Struct, frozen=True):
 class _Cluster:
     """Nodes, a queue and a clock that jumps from one happening to the next."""
 
-    def __init__(self, placer: Placer, nodes: int, chance: Random) -> None:
-        self._placer, self._chance = placer, chance
+    def __init__(self, placer: Placer, nodes: int, chance: Random, longest_backoff_s: float) -> None:
+        self._placer, self._chance, self._longest_backoff_s = placer, chance, longest_backoff_s
         self._rooms = {node.name: NodeRoom(node) for node in map(_node, range(nodes))}
         self._topology = Topology((RACK,), {name: room.node.labels for name, room in self._rooms.items()})
         self._now, self._window_s = 0.0, 0.0
@@ -174,7 +180,7 @@ class _Cluster:
 
     def _try_queued(self) -> None:
         stirred = [each for each in self._queue if each.stirred]
-        for queued in sorted(stirred, key=lambda each: each.turn(self._now)):
+        for queued in sorted(stirred, key=lambda each: each.turn(self._now, self._longest_backoff_s)):
             snapshot = Snapshot(1, self._rooms, topology=self._topology)
             nodes = self._placer.place(queued.pods, snapshot, self._chance)
             if nodes is None:

@@ -55,6 +55,7 @@ def test_two_jobs_that_each_hold_a_part_wait_for_ever_unless_they_are_gangs() ->
     deadlock = play([*small, elder, younger], PLACERS[POD_BY_POD], nodes=1)
     assert deadlock.never_whole == 2
     assert deadlock.idle_gpu_s == pytest.approx(2 * 9 + 3 * 0.5)
+    assert play([*small, elder, younger], PLACERS[POD_BY_POD], nodes=1, longest_backoff_s=0).never_whole == 0
     for placer in PLACERS.keys() - {POD_BY_POD}:
         assert play([*small, elder, younger], PLACERS[placer], nodes=1).never_whole == 0
 
