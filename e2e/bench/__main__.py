@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
+from e2e.bench.bar_chart import draw_bars
 from e2e.bench.fragmentation import measure_against_optimum, measure_fragmentation
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
+from e2e.bench.stream import LONGEST_BACKOFF_S, measure_stream
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import measure_waiting_load
 from e2e.cluster import Cluster, Mode, Namespace, start_cluster
@@ -25,6 +27,8 @@ def main() -> int:
     print("", table(rows), sep="\n")
     if options.out:
         write(options.out, rows)
+    if getattr(options, "plot", None):
+        draw_bars(options.plot, rows, options.named_by)
     return 0
 
 
@@ -69,7 +73,22 @@ def _parser() -> argparse.ArgumentParser:
     small = benches.add_parser("packing", parents=[kept], help="the same for small sets, against CP-SAT's optimum")
     small.add_argument("--sets", type=int, default=500)
     small.set_defaults(run=lambda options: measure_against_optimum(cases=options.sets))
+    jobs = benches.add_parser("stream", parents=[kept], help="a day's training jobs; needs no control plane")
+    jobs.add_argument("--nodes", type=int, nargs="+", default=[8, 16], help="of four GPUs each")
+    jobs.add_argument("--jobs", type=int, default=1158, help="of each stream; as many as come in a day")
+    jobs.add_argument("--streams", type=int, default=5)
+    jobs.add_argument("--seed", type=int, default=0, help="of the first stream")
+    jobs.add_argument(
+        "--backoff", type=float, default=LONGEST_BACKOFF_S, metavar="SECONDS", help="the longest; 0: none"
+    )
+    jobs.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures there as a PNG")
+    jobs.set_defaults(run=_stream, named_by=("GPUs", "placed as"))
     return parser
+
+
+def _stream(options: argparse.Namespace) -> Iterator[Row]:
+    seeds = range(options.seed, options.seed + options.streams)
+    return measure_stream(nodes=options.nodes, jobs=options.jobs, seeds=seeds, longest_backoff_s=options.backoff)
 
 
 def _fragmentation(options: argparse.Namespace) -> Iterator[Row]:

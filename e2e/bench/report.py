@@ -16,7 +16,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Put rows of the same columns under each other."""
-    lines = [list(rows[0]), *([_shown(value) for value in row.values()] for row in rows)]
+    lines = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
 
@@ -26,5 +26,6 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     path.write_bytes(orjson.dumps(list(rows), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _shown(value: str | float) -> str:
+def shown(value: str | float) -> str:
+    """Return a figure as the table has it."""
     return value if isinstance(value, str) else f"{value:.3f}".rstrip("0").rstrip(".")
