@@ -12,8 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from extender.model.device import CardPolicy
+from extender.model.resources import MEMORY
 from extender.model.topology import Level
-from extender.wire.quantity import parse_quantity
+from extender.wire.quantity import parse_quantity, whole_amount
 
 
 def _bytes_of(text: str) -> str:
@@ -101,7 +102,7 @@ class GpuConfig(_Section):
     @property
     def policy_of_cards(self) -> CardPolicy:
         """The same, as nodes are read by it."""
-        memory = {model: -(-parse_quantity(text) // 10**9) for model, text in self.memory_of_models.items()}
+        memory = {model: whole_amount(MEMORY, parse_quantity(text)) for model, text in self.memory_of_models.items()}
         return CardPolicy(frozenset(self.whole_resources), memory, self.policy == "spread")
 
 

@@ -41,7 +41,7 @@ from extender.model.verdict import (
 MOST_PODS: Final = 4096
 """How many pods that take nothing measurable fit a card: more than any node runs."""
 
-_PPM: Final = 1_000_000
+PPM: Final = 1_000_000
 ANY_CARD: Final = CardTerms()
 UNUSED: Final = CardUse()
 
@@ -190,8 +190,8 @@ def times_on(card: Card, use: CardUse, need: CardNeed) -> int:
 
 def fullness_of(card: Card, use: CardUse) -> int:
     """Return how much of the card is taken, in millionths, of what is taken most of."""
-    of_core = _PPM * use.core_milli // card.core_milli
-    return max(of_core, _PPM * use.memory_bytes // card.memory_bytes) if card.memory_bytes else of_core
+    of_core = PPM * use.core_milli // card.core_milli
+    return max(of_core, PPM * use.memory_bytes // card.memory_bytes) if card.memory_bytes else of_core
 
 
 def _memory_on(card: Card, need: CardNeed) -> int:

@@ -287,26 +287,24 @@ def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> 
     steps, order, far = topology.steps_from(homes), topology.order, len(topology.levels)
     is_first = bool(order) and not homes
 
-    plain = {one for one in classes if not asks_for_devices(one.shape)}
+    demanding = [one for one in classes if asks_for_devices(one.shape)]
 
     def worth(name: str) -> _Worth:
         counts, cost = _share(classes, name, trial)
         total = sum(counts)
-        wasteful = not total or (bool(plain) and left() <= plain and has_devices(trial.room(name).node))
+        needed = any(one.left for one in demanding)
+        wasteful = not total or (not needed and has_devices(trial.room(name).node))
         strange = not total or name not in homes
         return (strange, wasteful, -total, cost, steps.get(name, far), order.get(name, 0), name)
 
-    def left() -> set[_Class]:
-        return {one for one in classes if one.left}
-
     heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
     heapq.heapify(heap)
-    while heap and heap[0][2] and left():
+    while heap and heap[0][2] and any(one.left for one in classes):
         name = heap[0][-1]
         now = worth(name)
         if now == heap[0]:
             yield name
-            if is_first and left():  # the others go near it
+            if is_first and any(one.left for one in classes):  # the others go near it
                 steps, is_first = topology.steps_from([name]), False
                 heap = [(a, b, c, d, steps.get(node, far), place, node) for a, b, c, d, _, place, node in heap]
                 heapq.heapify(heap)

@@ -8,6 +8,7 @@ from typing import Final
 
 from extender.decide.devices import (
     ANY_CARD,
+    PPM,
     UNUSED,
     free_cards,
     fullness_of,
@@ -20,8 +21,6 @@ from extender.decide.devices import (
 from extender.model.device import CardInventory, CardRequest
 from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
-
-_PPM: Final = 1_000_000
 
 _MOST_SLACK: Final = 1 << 20
 _MOST_CARDS: Final = 1 << 16
@@ -60,7 +59,7 @@ def _free_devices(shape: PodShape, room: NodeRoom, count: int) -> int:
 
 def _wear_of_one(request: CardRequest, inventory: CardInventory, room: NodeRoom, count: int) -> int:
     need, any_will_do = request.needs[0], request.terms == ANY_CARD
-    whole, on_used, fullest, emptiest = 0, 0, 0, _PPM
+    whole, on_used, fullest, emptiest = 0, 0, 0, PPM
     fresh: list[int] = []
     for card in inventory.cards:
         use = room.taken_cards.get(card.key, UNUSED)
@@ -78,7 +77,7 @@ def _wear_of_one(request: CardRequest, inventory: CardInventory, room: NodeRoom,
         return _rank(need.count * count, 0, whole - need.count * count)
     if is_spread(request, inventory):
         return _rank(0, 0 if fresh else emptiest, -whole)
-    slack = _PPM - fullest if on_used else 0
+    slack = PPM - fullest if on_used else 0
     if need.count > 1:
         return _wear_tried(request, inventory, room, count) + _rank(0, slack, 0)
     opened = _count_opened(count - on_used, fresh)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from extender.decide.devices import inventory_for
 from extender.decide.explain import explain_superseded_turn, explain_turn
-from extender.model.device import CHOICES, CardRequest
+from extender.model.device import CardRequest
 from extender.model.pod import Pod, PodUid
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
@@ -116,11 +117,9 @@ class Turns:
 
     def handshake_on(self, pod: Pod, node: str) -> Handshake | None:
         """Return how the node's device manager is told of the pod's cards; None where they are not ours to choose."""
-        room = self._cluster.snapshot().rooms.get(node)
-        inventory, request = room.node.inventory if room else None, pod.shape.cards
-        if inventory is None or not isinstance(request, CardRequest):
-            return None
-        return HANDSHAKES.get(inventory.manager) if request.dialect in CHOICES[inventory.manager] else None
+        room, request = self._cluster.snapshot().rooms.get(node), pod.shape.cards
+        inventory = inventory_for(request, room) if room is not None and request is not None else None
+        return HANDSHAKES[inventory.manager] if inventory is not None else None
 
     def lock_use(self, node: str, namespace: str, name: str) -> LockUse:
         """Return whether the lock of a node that names this pod still counts.

@@ -6,6 +6,7 @@ from typing import Any
 from e2e.cluster import Cluster, Namespace, Object
 from e2e.nodes import make_node
 from e2e.plugins import hami, volcano_vgpu
+from tests.e2e.pods import pod
 
 MIB_OF_CARD = 16384
 
@@ -90,17 +91,7 @@ def device_crd() -> Object:
 
 def gpu_pod(name: str, limits: dict[str, str] | None = None, **metadata: Any) -> Object:
     """Return a pod of our scheduler with these limits."""
-    resources = {"limits": limits} if limits else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, **metadata},
-        "spec": {
-            "schedulerName": "gang-scheduler",
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "main", "image": "example.com/train", "resources": resources}],
-        },
-    }
+    return pod(name, limits=limits or {}, **metadata)
 
 
 def half_of_a_gpu(name: str) -> Object:

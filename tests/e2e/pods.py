@@ -8,9 +8,18 @@ from tests.e2e.gang_watch import GANG_NAME, MIN_AVAILABLE
 DEADLINE_S = 20.0
 
 
-def pod(name: str, *, gpus: int = 1, priority: str = "", node: str = "", **metadata: Object) -> Object:
-    """Return a pod that asks for these GPUs and, where a node is named, may run nowhere else."""
-    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+def pod(
+    name: str,
+    *,
+    gpus: int = 1,
+    limits: dict[str, str] | None = None,
+    priority: str = "",
+    node: str = "",
+    **metadata: Object,
+) -> Object:
+    """Return a pod that asks for these GPUs, or for these limits, and, where a node is named, may run nowhere else."""
+    if limits is None:
+        limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     spec: Object = {
         "schedulerName": "gang-scheduler",
         "terminationGracePeriodSeconds": 0,

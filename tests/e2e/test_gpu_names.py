@@ -3,7 +3,7 @@
 import pytest
 
 from e2e.cluster import Cluster, Namespace, Object, wait_for
-from tests.e2e.pods import DEADLINE_S
+from tests.e2e.pods import DEADLINE_S, pod
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -14,9 +14,7 @@ CARD = "GPU-a,10,16384,100,NVIDIA-T4,0,true:"
 def share(name: str, **more: str) -> Object:
     """Return a pod that asks for one GPU in HAMi's terms."""
     limits = {"nvidia.com/gpu": "1", **{f"nvidia.com/{key}": amount for key, amount in more.items()}}
-    container = {"name": "main", "image": "example.com/train", "resources": {"limits": limits}}
-    spec = {"schedulerName": "gang-scheduler", "terminationGracePeriodSeconds": 0, "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    return pod(name, limits=limits)
 
 
 def node_name(namespace: Namespace, name: str) -> str:

@@ -15,6 +15,7 @@ from e2e.client import ApiError
 from e2e.cluster import Cluster, Namespace, Object, wait_for
 from e2e.nodes import make_node
 from extender.wire.kube import PODS
+from tests.e2e.pods import pod
 
 PODS_MADE, NODES, CARDS = 500, 8, 8
 CARD_MIB = 16 * 1024
@@ -76,16 +77,7 @@ def is_refused(cluster: Cluster, namespace: Namespace) -> bool:
 def share(name: str, tenths: int) -> Object:
     """Return a pod that asks for so many tenths of a GPU, in KubeShare 2's labels."""
     labels = {"sharedgpu/gpu_request": str(tenths / 10), "sharedgpu/gpu_limit": "1.0"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "schedulerName": "gang-scheduler",
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "main", "image": "example.com/train"}],
-        },
-    }
+    return pod(name, gpus=0, labels=labels)
 
 
 def used_milli(cluster: Cluster, namespace: Namespace) -> Counter[str]:
@@ -93,8 +85,8 @@ def used_milli(cluster: Cluster, namespace: Namespace) -> Counter[str]:
     used: Counter[str] = Counter()
     bodies = cluster.api.get(f"{namespace.path}/pods")["items"]
     for body in bodies:
-        pod = PODS.read(Raw(orjson.dumps(body))).object
-        used.update({card.uuid: card.core_milli for card in pod.cards})
+        read = PODS.read(Raw(orjson.dumps(body))).object
+        used.update({card.uuid: card.core_milli for card in read.cards})
     return used
 
 

@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from extender.model.device import WHOLE_MILLI
-from extender.wire.quantity import BadQuantity, parse_quantity
+from extender.model.resources import MEMORY
+from extender.wire.quantity import BadQuantity, parse_quantity, whole_amount
 
 MIB: Final = 2**20
 GIB: Final = 2**30
@@ -12,7 +13,6 @@ GIB: Final = 2**30
 _DECIMAL = re.compile(r"\+?(?P<whole>[0-9]{0,9})(?:\.(?P<part>[0-9]{0,40}))?")
 """Nine digits are more GPUs than there are; the part is bounded so that reading it is."""
 _COUNT = re.compile(r"\+?[0-9]{1,9}")
-_NANOS = 10**9
 _SHOWN = 63
 """Characters of a bad value that are shown: an annotation may hold 256 KiB."""
 
@@ -47,7 +47,7 @@ def whole_count(key: str, text: str) -> int:
 def byte_count(key: str, text: str) -> int:
     """Return how many bytes the quantity is, rounded up; raises BadCards."""
     try:
-        return -(-parse_quantity(text) // _NANOS)
+        return whole_amount(MEMORY, parse_quantity(text))
     except BadQuantity:
         raise unlike(key, text, "a number of bytes such as 3189243904 or 3Gi") from None
 

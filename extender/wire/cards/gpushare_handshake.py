@@ -49,7 +49,7 @@ def annotations(choice: CardChoice) -> Mapping[str, str]:
         OF_POD: str(_units(share.memory_bytes)),
         OF_CARD: str(card.memory_bytes // UNIT_BYTES),
         ASSIGNED: "false",
-        ASSUME_TIME: str(round(choice.now_s * 1e6) * 1000),  # nanoseconds; no float has so many digits
+        ASSUME_TIME: str(choice.now_ns),
     }
 
 

@@ -10,15 +10,16 @@ from typing import Final
 from extender.model.device import CardRequest, CardShare
 from extender.wire import core_v1
 from extender.wire.cards.handshake import CardChoice
-from extender.wire.cards.vgpu_entries import CONTAINER_END, by_container, shares_in
+from extender.wire.cards.vgpu_entries import CONTAINER_END, VgpuKeys, by_container
 
-NODE: Final = "hami.io/vgpu-node"
-TIME: Final = "hami.io/vgpu-time"
-TO_ALLOCATE: Final = "hami.io/vgpu-devices-to-allocate"
-ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
-BIND_PHASE: Final = "hami.io/bind-phase"
-BIND_TIME: Final = "hami.io/bind-time"
-ALLOCATING: Final = "allocating"
+KEYS: Final = VgpuKeys(
+    node="hami.io/vgpu-node",
+    time="hami.io/vgpu-time",
+    to_allocate="hami.io/vgpu-devices-to-allocate",
+    allocated="hami.io/vgpu-devices-allocated",
+    bind_phase="hami.io/bind-phase",
+    bind_time="hami.io/bind-time",
+)
 
 NODE_LOCK: Final = "hami.io/mutex.lock"
 
@@ -28,29 +29,18 @@ _EVERYBODY = "every pod"
 
 def given(pod: core_v1.Pod) -> tuple[CardShare, ...]:
     """Return what is allocated, if it is so on the pod's node."""
-    written = pod.metadata.annotations or {}
-    return shares_in(written.get(ALLOCATED, "")) if written.get(NODE) == pod.spec.node_name else ()
+    return KEYS.given(pod)
 
 
 def awaits_plugin(pod: core_v1.Pod) -> bool:
     """Whether the plugin has not said how it went."""
-    written = pod.metadata.annotations or {}
-    return written.get(NODE) == pod.spec.node_name and written.get(BIND_PHASE) == ALLOCATING
+    return KEYS.awaits_plugin(pod)
 
 
 def annotations(choice: CardChoice) -> Mapping[str, str]:
     """Return what HAMi's own scheduler writes: every container ends in a semicolon, those without a card, too."""
     parts = by_container(choice.shares, range(choice.request.containers))
-    devices = "".join(f"{part}{CONTAINER_END}" for part in parts)
-    now = str(int(choice.now_s))
-    return {
-        NODE: choice.node,
-        TIME: now,
-        TO_ALLOCATE: devices,
-        ALLOCATED: devices,
-        BIND_PHASE: ALLOCATING,
-        BIND_TIME: now,
-    }
+    return KEYS.annotations(choice, "".join(f"{part}{CONTAINER_END}" for part in parts))
 
 
 def turn(_request: CardRequest) -> str:

@@ -50,7 +50,7 @@ def annotations(choice: CardChoice) -> Mapping[str, str]:
     """Return what Volcano's scheduler writes, and exactly what it means."""
     return {
         CARDS: ",".join(dict.fromkeys(str(share.index) for share in choice.shares)),
-        TIME: str(round(choice.now_s * 1e6) * 1000),  # nanoseconds; no float has so many digits
+        TIME: str(choice.now_ns),
         ASSIGNED: "false",
         **record_of(choice),
     }
