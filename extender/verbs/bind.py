@@ -120,7 +120,6 @@ class Bind:
             return outcome.problem
         finally:
             if outcome.result == "unknown":
-                self._turns.doubt(pod.uid)
                 self._cluster.reservations.doubt(pod.uid, node, now_s())
             elif not outcome.is_bound:
                 if refusal is None:

@@ -60,8 +60,6 @@ class Turns:
         self._metrics = metrics
         self._waiting: dict[Queue, list[_Waiter]] = {}
         self._posting: dict[Queue, PodUid] = {}
-        self._doubtful: set[PodUid] = set()
-        """Of these nobody knows whether they are bound."""
         self._since_s: dict[PodUid, float] = {}
         """Since when somebody waits for this pod to be taken up."""
 
@@ -89,11 +87,6 @@ class Turns:
         for queue in [queue for queue, posting in self._posting.items() if posting == uid]:
             del self._posting[queue]
             self._cluster.changes.wake()
-        self._doubtful.discard(uid)
-
-    def doubt(self, uid: PodUid) -> None:
-        """Keep the turn of a pod that may be bound, but not for ever."""
-        self._doubtful.add(uid)
 
     def reconsider(self, now_s: float) -> None:
         """Let calls go on whose turn it is, and refuse those whose time is over."""
@@ -171,7 +164,7 @@ class Turns:
             for waiter in waiters:
                 if is_stuck or now_s >= waiter.until_s:
                     _answer(waiter, Refusal(explain_turn(queue.node, blocker), elsewhere=is_stuck))
-            if is_stuck and blocker.uid in self._doubtful:
+            if is_stuck and not self._is_being_posted(blocker.uid):
                 self.end(blocker.uid)
         self._forget_answered(queue)
 
@@ -180,9 +173,14 @@ class Turns:
         posting = self._cluster.pods.get(self._posting.get(queue, ""))
         if posting is not None and not posting.node_name:
             return posting
-        self._doubtful.discard(self._posting.pop(queue, ""))
+        self._posting.pop(queue, None)
         awaiting = self._cluster.occupants.awaiting.values()
         return next((pod for pod in awaiting if self._queue_of(pod, pod.node_name) == queue), None)
+
+    def _is_being_posted(self, uid: PodUid) -> bool:
+        """Whether the post goes on or has succeeded; of one without an answer nobody knows whether it ever will."""
+        slot = self._cluster.reservations.slot_of(uid)
+        return slot is not None and not slot.in_doubt
 
     def _forget_answered(self, queue: Queue) -> None:
         left = [waiter for waiter in self._waiting.get(queue, ()) if not waiter.verdict.done()]

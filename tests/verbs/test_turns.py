@@ -259,6 +259,23 @@ async def test_a_post_whose_outcome_nobody_knows_does_not_block_the_node_for_eve
     assert await call == ""
 
 
+async def test_a_turn_whose_post_has_succeeded_is_kept_until_its_pod_is_seen_however_late_the_watch() -> None:
+    rig = BindRig(a_gpu_node("n1"))
+    first, second = a_sharer("a"), a_sharer("b")
+    calls = await calls_of(rig, first, second)
+    assert await calls[0] == ""
+    rig.later(PLUGIN_S)
+    await rig.settle()
+    assert "has not taken up" in await calls[1]
+    rig.later(1)
+    again = rig.call(second, rig.node_for(second) or "")
+    await rig.settle()
+    assert not again.done()
+    rig.bind(first, "n1")
+    await rig.settle()
+    assert await again == ""
+
+
 async def test_when_we_stop_those_who_wait_are_refused() -> None:
     rig = BindRig(a_gpu_node("n1"))
     calls = await calls_of(rig, a_sharer("a"), a_sharer("b"))
