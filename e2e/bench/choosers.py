@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from extender.decide.devices import UNUSED, times_on
-from extender.decide.packing import Member, pack_gang
+from extender.decide.packing import pack_gang
 from extender.model.device import Card, CardNeed, CardRequest, CardShare
+from extender.model.member import Member
 from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot

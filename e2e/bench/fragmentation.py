@@ -13,8 +13,9 @@ from msgspec import Struct
 from e2e.bench.choosers import CHOOSERS, Chooser, ours
 from e2e.bench.optimum import most_whole_cards
 from e2e.bench.report import Row
-from extender.decide.packing import Member, pack_gang
+from extender.decide.packing import pack_gang
 from extender.model.device import WHOLE_MILLI, Card, CardDialect, CardInventory, CardManager, CardNeed, CardRequest
+from extender.model.member import Member
 from extender.model.node import Node, NodeRoom
 from extender.model.pod import Occupant, PodShape
 from extender.model.resources import PODS

@@ -7,9 +7,9 @@ job is known. A wrong guess is mended when the real member comes; nothing is bou
 from collections import Counter
 
 from extender.decide.leaders import LEADER_ROLES
-from extender.decide.packing import Member
 from extender.model.gang import Gang
 from extender.model.job import JobRole
+from extender.model.member import Member
 
 
 def expect_absent(gang: Gang) -> list[Member]:

@@ -13,13 +13,14 @@ from msgspec import Struct, structs
 
 from extender.decide.absent import expect_absent, expect_followers
 from extender.decide.leaders import bring_together
-from extender.decide.packing import Member, Packing, pack_gang
+from extender.decide.packing import Packing, pack_gang
 from extender.decide.ranks import seat_by_rank
 from extender.decide.room import reasons_by_node
 from extender.decide.search import Needs
 from extender.decide.topology import Area, Place, place_near
 from extender.decide.trial import Trial
 from extender.model.gang import Gang
+from extender.model.member import Member
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Refused
@@ -167,6 +168,8 @@ def _role_minimums(
     gang: Gang, members: Sequence[Member], placed_roles: Sequence[str]
 ) -> tuple[list[Member], list[Member]]:
     """Split off the members, as far as they exist, that the roles' minimums ask for beside those placed already."""
+    if not gang.role_minimums:
+        return [], list(members)
     missing = Counter(dict(gang.role_minimums))
     missing.subtract(role for role in placed_roles if role in missing)
     minimum: list[Member] = []

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from extender.decide.trial import Trial
-from extender.model.pod import Occupant, Relations
+from extender.model.pod import Occupant, PodShape, Relations
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import SpreadTooUneven
 
@@ -100,9 +100,9 @@ def affinity_domains(members: Iterable[Occupant], snapshot: Snapshot) -> list[li
     return sorted(domains.values(), key=len, reverse=True)[:_DOMAINS_TRIED]
 
 
-def selecting_keys(members: Iterable[Occupant], snapshot: Snapshot) -> list[str]:
+def selecting_keys(shapes: Iterable[PodShape], snapshot: Snapshot) -> list[str]:
     """Return the label keys by which members or pods that are there may select members: these set members apart."""
-    asking = {member.shape.relations for member in members}
+    asking = {shape.relations for shape in shapes}
     asking |= {other.shape.relations for room in snapshot.repelling for other in room.repelling}
     selectors = {selector for relations in asking if relations is not None for selector in relations.selectors}
     return sorted({requirement.key for selector in selectors for requirement in selector or ()})

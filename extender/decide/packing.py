@@ -1,10 +1,9 @@
 """Which nodes for the members of one gang, all at once?
 
 Members of equal shape and role are one class. Nodes are filled one after another, each with as many members as it
-takes: nodes that hold siblings first, then the node that takes most; among equals the one that loses the fewest whole
-cards (`wear`), and then the tightest. So a gang lands whole on one node where one takes it, and workers land beside
-their parameter server, which is placed before them. Where that strands a mixed gang, its hardest classes are placed
-first instead.
+takes, in the order of `filling`: the node that takes most first. So a gang lands whole on one node where one takes it,
+and workers land beside their parameter server, which is placed before them. Where that strands a mixed gang, its
+hardest classes are placed first instead.
 
 For a single class both orders find a placement whenever one exists. For several they may miss one, so that other ways
 are searched for at last (`search`), which tries all of them for a small gang. Members that ask
@@ -12,43 +11,25 @@ something of the pods around them are placed one by one instead (`one_by_one`), 
 domain of their affinity; that may miss one, too.
 """
 
-import heapq
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from copy import copy
-from typing import TypeAlias
 
+import numpy as np
 from msgspec import Struct
 
+from extender.decide.alike import group_alike
+from extender.decide.columns import Layout, Mask, columns_of
+from extender.decide.filling import MemberClass, best_nodes
 from extender.decide.leaders import LEADER_ROLES
-from extender.decide.one_by_one import affinity_domains, selecting_keys, take_turns
-from extender.decide.room import capacity_on, nodes_with_room
-from extender.decide.scoring import asks_for_devices, has_devices
+from extender.decide.one_by_one import affinity_domains, take_turns
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
 from extender.model.device import WHOLE_MILLI, CardRequest
+from extender.model.member import Member
 from extender.model.node import repels
-from extender.model.pod import Occupant, PodShape, PodUid, Tags
+from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement
-
-_MOST_SPARE = 1 << 40
-"""More members than any node has room for, be it for pods that ask for hardly anything."""
-
-
-class Member(Struct, frozen=True):
-    """A member to place; `uid` and `name` are empty while it does not exist yet."""
-
-    shape: PodShape
-    role: str = ""
-    uid: PodUid = ""
-    name: str = ""
-    tags: Tags = Tags()
-
-    @property
-    def occupant(self) -> Occupant:
-        """What it will be to its node and neighbours."""
-        return Occupant(self.shape, self.tags)
 
 
 class Packing(Struct, frozen=True):
@@ -70,45 +51,11 @@ class Packing(Struct, frozen=True):
         return enough_of_each and len(self.placements) >= needs.required
 
 
-_Worth: TypeAlias = tuple[bool, bool, int, int, int, int, str]
-"""What sorts first is taken first: a node that holds siblings, whose devices are not wasted on members that need none,
-that takes most (counted negatively), at the least cost, near siblings on the network, and then where it stands there,
-neighbours side by side; and its name."""
-
 _NODES = 32
 """A gang on more nodes is not tried in other orders: one node less is little then, and a try takes long."""
 
 _LOOKED_AT = 64
-"""Nodes that another order may use, at 1 to 2 us for each class and look."""
-
-
-class _Class:
-    """Members of equal shape and role, with the nodes that have room for one; `within` those if they are given."""
-
-    def __init__(
-        self,
-        members: list[Member],
-        snapshot: Snapshot,
-        avoid: Collection[tuple[str, PodShape]],
-        within: Collection[str] | None,
-    ) -> None:
-        self.shape = members[0].shape
-        self.pod = members[0].occupant
-        self._members = members
-        self.left = members
-        near = Trial(snapshot).neighbourhood(self.pod) if self.shape.relations is None else None
-        with_room = nodes_with_room(self.shape, snapshot)
-        self.nodes = {
-            name
-            for name in (with_room if within is None else with_room.intersection(within))
-            if (name, self.shape) not in avoid and not (near and near.why_not(snapshot.rooms[name].node))
-        }
-
-    def again(self) -> "_Class":
-        """Return it with all its members to place."""
-        other = copy(self)
-        other.left = self._members
-        return other
+"""Nodes that another order may use beside those that the first one has used."""
 
 
 def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
@@ -127,10 +74,10 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape; no others than
     those in `within` are, if they are given.
     """
-    related = any(member.shape.relations is not None for member in members)
+    classes = _classes(members, snapshot, avoid, within)
+    related = any(one.shape.relations is not None for one in classes)
     fill = _class_by_class if related else _fill_nodes
     trial = Trial(snapshot)
-    classes = _classes(members, snapshot, avoid, within)
     first = fill(classes, trial, homes)
     needs = Needs(required, role_minimums or {})
     if len(classes) == 1:
@@ -151,35 +98,31 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     return first
 
 
-def _on_fewer_nodes(first: Packing, classes: Sequence[_Class], snapshot: Snapshot, homes: Collection[str]) -> Packing:
+def _on_fewer_nodes(
+    first: Packing, classes: Sequence[MemberClass], snapshot: Snapshot, homes: Collection[str]
+) -> Packing:
     """Return a packing of the same members on fewer nodes, where filling these in another order comes to one."""
     best = first
     if first.left_over or not 1 < len(first.nodes) <= _NODES:
         return first
-    hardest = _hardest_first(classes)
-    near = first.nodes | _largest(hardest, snapshot)
-    for order in (hardest, [one.again() for one in reversed(classes)]):
-        for one in order:
-            one.nodes = one.nodes & near
-        other = _fill_nodes(order, Trial(snapshot), homes)
+    layout = columns_of(snapshot).layout
+    near = layout.mask(first.nodes) | _largest([one.again() for one in classes], layout)
+    for order in (_hardest_first(classes), classes[::-1]):
+        other = _fill_nodes([one.again(near) for one in order], Trial(snapshot), homes)
         if not other.left_over and len(other.nodes) < len(best.nodes):
             best = other
     return best
 
 
-def _largest(classes: Sequence[_Class], snapshot: Snapshot) -> set[str]:
+def _largest(classes: Sequence[MemberClass], layout: Layout) -> Mask:
     """Return the nodes that take most members, each class for itself: fewer nodes are rarely found among others."""
-    names = set().union(*(one.nodes for one in classes))
-    if len(names) <= _LOOKED_AT:
-        return names
-    return set(heapq.nlargest(_LOOKED_AT, names, key=lambda name: _takes(classes, name, snapshot)))
+    together = np.sum([np.minimum(one.takes, len(one.left)) for one in classes], axis=0)[layout.order]
+    mask = np.zeros(len(layout.names), np.bool_)
+    mask[layout.order[np.argsort(-together, kind="stable")[:_LOOKED_AT]]] = True
+    return mask
 
 
-def _takes(classes: Sequence[_Class], name: str, snapshot: Snapshot) -> int:
-    return sum(min(len(one.left), capacity_on(name, one.shape, snapshot)) for one in classes if name in one.nodes)
-
-
-def _search(classes: list[_Class], trial: Trial, homes: Collection[str], needs: Needs) -> Packing | None:
+def _search(classes: list[MemberClass], trial: Trial, homes: Collection[str], needs: Needs) -> Packing | None:
     """Place what is needed in whichever way there is, and whoever else fits beside it; None where there is none."""
     way = find_way([Wanted(one.pod, one.left[0].role, len(one.left), one.nodes) for one in classes], trial, needs)
     if way is None:
@@ -195,24 +138,24 @@ def _search(classes: list[_Class], trial: Trial, homes: Collection[str], needs: 
 
 
 def _other_orders(
-    classes: Sequence[_Class],
+    classes: Sequence[MemberClass],
     members: Sequence[Member],
     snapshot: Snapshot,
     avoid: Collection[tuple[str, PodShape]],
     within: Collection[str] | None,
-) -> Iterator[list[_Class]]:
+) -> Iterator[list[MemberClass]]:
     """Yield the hardest first, and then everybody confined to one domain of required affinity."""
     yield _hardest_first(classes)
     for domain in affinity_domains([member.occupant for member in members], snapshot):
         yield _classes(members, snapshot, avoid, domain if within is None else set(domain).intersection(within))
 
 
-def _hardest_first(classes: Sequence[_Class]) -> list[_Class]:
+def _hardest_first(classes: Sequence[MemberClass]) -> list[MemberClass]:
     """Return them with all their members to place."""
-    return sorted((one.again() for one in classes), key=lambda one: (len(one.nodes), -weight(one.shape)))
+    return sorted((one.again() for one in classes), key=lambda one: (one.node_count, -weight(one.shape)))
 
 
-def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:
+def _class_by_class(classes: list[MemberClass], trial: Trial, homes: Collection[str]) -> Packing:
     """Place one class after the other, and again those that found no room before the others were there."""
     placements: list[Placement] = []
     one_by_one = any(repels(one.pod) for one in classes)
@@ -229,7 +172,7 @@ def _class_by_class(classes: list[_Class], trial: Trial, homes: Collection[str])
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
 
 
-def _seat(one: _Class, node: str, count: int, trial: Trial) -> list[Placement]:
+def _seat(one: MemberClass, node: str, count: int, trial: Trial) -> list[Placement]:
     """Give the room that was taken last to the next members of the class."""
     seated, one.left = one.left[:count], one.left[count:]
     taken = trial.room(node).pods[-count:]
@@ -253,13 +196,10 @@ def _classes(
     snapshot: Snapshot,
     avoid: Collection[tuple[str, PodShape]],
     within: Collection[str] | None = None,
-) -> list[_Class]:
-    keys = selecting_keys([member.occupant for member in members], snapshot)
-    groups: dict[tuple[object, ...], list[Member]] = {}
-    for member in sorted(members, key=_turn):
-        seen = tuple(member.tags.labels.get(key) for key in keys)
-        groups.setdefault((member.shape, member.role, seen), []).append(member)
-    return [_Class(group, snapshot, avoid, within) for group in groups.values()]
+) -> list[MemberClass]:
+    mask = None if within is None else columns_of(snapshot).layout.mask(within)
+    groups = sorted(group_alike(members, snapshot), key=lambda group: _turn(group[0]))
+    return [MemberClass(group, snapshot, avoid, mask) for group in groups]
 
 
 def _turn(member: Member) -> tuple[bool, int]:
@@ -267,70 +207,11 @@ def _turn(member: Member) -> tuple[bool, int]:
     return member.role not in LEADER_ROLES, -weight(member.shape) if member.shape.is_placed_by_us else 0
 
 
-def _fill_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Packing:
+def _fill_nodes(classes: list[MemberClass], trial: Trial, homes: Collection[str]) -> Packing:
     placements: list[Placement] = []
-    for name in _best_nodes(classes, trial, homes):
-        for one, count in zip(classes, _share(classes, name, trial)[0], strict=True):
+    for name, counts in best_nodes(classes, trial, homes):
+        for one, count in zip(classes, counts, strict=True):
             if count:
                 trial.place(one.pod, name, count)
                 placements += _seat(one, name, count, trial)
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
-
-
-def _best_nodes(classes: list[_Class], trial: Trial, homes: Collection[str]) -> Iterator[str]:
-    """Yield the best node for what is left, again and again, until none takes any.
-
-    A node's worth only falls while members are placed elsewhere, so only the heap's top needs a second look. Among
-    equals those come first that are near siblings on the network.
-    """
-    topology = trial.topology
-    steps, order, far = topology.steps_from(homes), topology.order, len(topology.levels)
-    is_first = bool(order) and not homes
-
-    demanding = [one for one in classes if asks_for_devices(one.shape)]
-
-    def worth(name: str) -> _Worth:
-        counts, cost = _share(classes, name, trial)
-        total = sum(counts)
-        needed = any(one.left for one in demanding)
-        wasteful = not total or (not needed and has_devices(trial.room(name).node))
-        strange = not total or name not in homes
-        return (strange, wasteful, -total, cost, steps.get(name, far), order.get(name, 0), name)
-
-    heap = [worth(name) for name in set().union(*(one.nodes for one in classes))]
-    heapq.heapify(heap)
-    while heap and heap[0][2] and any(one.left for one in classes):
-        name = heap[0][-1]
-        now = worth(name)
-        if now == heap[0]:
-            yield name
-            if is_first and any(one.left for one in classes):  # the others go near it
-                steps, is_first = topology.steps_from([name]), False
-                heap = [(a, b, c, d, steps.get(node, far), place, node) for a, b, c, d, _, place, node in heap]
-                heapq.heapify(heap)
-                continue
-            now = worth(name)
-        heapq.heapreplace(heap, now)
-
-
-def _share(classes: list[_Class], name: str, trial: Trial) -> tuple[list[int], int]:
-    """How many of each class the node takes together, and what that costs it, less being better.
-
-    That is whole cards, and then how many more of the last class it could have taken.
-    """
-    mark = trial.mark()
-    counts = []
-    spare, wear = 0, 0
-    for one in classes:
-        count = 0
-        if one.left and name in one.nodes:
-            capacity = trial.capacity(one.shape, name)
-            count = min(capacity, len(one.left))
-            spare = capacity - count
-            if count and one.shape.cards is not None:
-                wear += trial.wear(one.shape, name, count)
-            if count and one is not classes[-1]:  # nobody looks after the last
-                trial.place(one.pod, name, count)
-        counts.append(count)
-    trial.undo(mark)
-    return counts, wear * _MOST_SPARE + spare

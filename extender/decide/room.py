@@ -2,13 +2,16 @@
 
 Looked up once for a snapshot: a backlog of gangs from one template asks the same for each. And on the next snapshot,
 only where a room has changed: most have not. Only what a node alone decides is told here; what its pods mean for others
-is asked in `neighbourhood`.
+is asked in `neighbourhood`. Amounts are compared for all nodes at once (`columns`), ports and cards node by node.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
+from extender.decide.columns import Column, columns_of
 from extender.decide.devices import count_fitting, fit_cards
 from extender.decide.fit import fit_node, fit_room
 from extender.decide.wear import wear_of
@@ -32,17 +35,22 @@ def lacking_cards(shape: PodShape, snapshot: Snapshot) -> Mapping[str, CardReaso
 
 def nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
     """Return the nodes that take at least one such pod."""
-    return _once("nodes", shape, snapshot, _nodes_with_room)
+    return frozenset(columns_of(snapshot).layout.names_of(capacities(shape, snapshot) > 0))
 
 
 def total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
     """Return how many such pods all nodes take together."""
-    return _once("capacity", shape, snapshot, _total_capacity)
+    return int(capacities(shape, snapshot).sum())
 
 
-def capacities(shape: PodShape, snapshot: Snapshot) -> Mapping[str, int]:
-    """Return how many such pods each node takes that takes any."""
+def capacities(shape: PodShape, snapshot: Snapshot) -> Column:
+    """Return how many such pods each node takes, in the rows of the snapshot's columns; not to be changed."""
     return _once("capacities", shape, snapshot, _capacities)
+
+
+def is_counted_in_columns(shape: PodShape) -> bool:
+    """Whether the amounts that are free say how many such pods a node takes."""
+    return not shape.host_ports and shape.cards is None
 
 
 def capacity(shape: PodShape, room: NodeRoom) -> int:
@@ -105,13 +113,9 @@ def _on_room(table: dict[str, tuple[NodeRoom, Any]], name: str, room: NodeRoom, 
     return found
 
 
-def _nodes_with_room(shape: PodShape, snapshot: Snapshot) -> frozenset[str]:
-    return frozenset(name for name, reasons in reasons_by_node(shape, snapshot).items() if not reasons)
-
-
-def _total_capacity(shape: PodShape, snapshot: Snapshot) -> int:
-    return sum(capacities(shape, snapshot).values())
-
-
-def _capacities(shape: PodShape, snapshot: Snapshot) -> Mapping[str, int]:
-    return {name: capacity_on(name, shape, snapshot) for name in nodes_with_room(shape, snapshot)}
+def _capacities(shape: PodShape, snapshot: Snapshot) -> Column:
+    columns = columns_of(snapshot)
+    if is_counted_in_columns(shape):
+        return columns.capacities(shape) * columns.layout.suits(shape)
+    why_not = reasons_by_node(shape, snapshot)
+    return np.array([0 if why_not[name] else capacity_on(name, shape, snapshot) for name in snapshot.rooms], np.int64)

@@ -11,7 +11,6 @@ from typing import Final
 
 from extender.decide.leaders import LEADER_ROLES
 from extender.model.gang import Gang
-from extender.model.node import Node
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 
@@ -38,20 +37,10 @@ def score_nodes(shape: PodShape, gang: Gang | None, node_names: Iterable[str], s
     near = {name: max(FAR, NEAR_SIBLING - steps) for name, steps in snapshot.topology.steps_from(homes).items()}
     near |= dict.fromkeys(homes, BESIDE_SIBLING)
     near |= {pod.node_name: BEST for pod in siblings if pod.role in LEADER_ROLES}
-    sparing = 0 if asks_for_devices(shape) else SPARES_DEVICES if homes else BEST
+    sparing = 0 if shape.asks_for_devices else SPARES_DEVICES if homes else BEST
 
     def score(name: str) -> int:
         room = snapshot.rooms.get(name)
-        return near.get(name) or (sparing if room is not None and not has_devices(room.node) else 0)
+        return near.get(name) or (sparing if room is not None and not room.node.has_devices else 0)
 
     return {name: score(name) for name in node_names}
-
-
-def asks_for_devices(shape: PodShape) -> bool:
-    """Whether such a pod asks for a GPU or another device, or a share of one."""
-    return shape.cards is not None or any("/" in name for name, _ in shape.requests)
-
-
-def has_devices(node: Node) -> bool:
-    """Whether the node has devices that others may need."""
-    return node.inventory is not None or any("/" in name and amount for name, amount in node.allocatable.items())

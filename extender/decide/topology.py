@@ -13,11 +13,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
+import numpy as np
 from msgspec import Struct, structs
 
-from extender.decide.packing import Member, weight
+from extender.decide.alike import group_alike
+from extender.decide.columns import Mask, columns_of
+from extender.decide.packing import weight
 from extender.decide.room import capacities
 from extender.model.gang import Gang
+from extender.model.member import Member
+from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.topology import Level, Topology
 from extender.model.verdict import NoRoom, Placed
@@ -35,6 +40,10 @@ cost a search of 30 ms (`search.BUDGET`)."""
 COMBINED = 8
 """Of so many of the largest domains all combinations are thought of for members of several shapes, some dozens. What
 the greedy choice of a small network misses is mostly there."""
+
+_COMBINATIONS = [some for size in range(1, COMBINED + 1) for some in combinations(range(COMBINED), size)]
+_CHOSEN = np.array([[place in some for place in range(COMBINED)] for some in _COMBINATIONS], np.int64)
+"""Row by row, whether each of the domains is in the combination."""
 
 
 def place_near(
@@ -103,12 +112,15 @@ class _Search:
     """The areas for one gang; `most` is how many of its members can find room in one that its requirement allows."""
 
     def __init__(self, gang: Gang, members: Sequence[Member], snapshot: Snapshot, homes: Collection[str]) -> None:
-        counts = Counter(member.shape for member in members)
+        counts: Counter[PodShape] = Counter()
+        for alike in group_alike(members, snapshot):
+            counts[alike[0].shape] += len(alike)
         self._topology = snapshot.topology
         self._homes = homes
         self._required, self._preferred = gang.required_level, gang.preferred_level
         self._shapes = sorted(counts, key=weight, reverse=True)
         self._counts = [counts[shape] for shape in self._shapes]
+        self._layout = columns_of(snapshot).layout
         self._capacities = [capacities(shape, snapshot) for shape in self._shapes]
         self._outer = self._outer_parts(frozenset(snapshot.rooms))
         self.most = max((self._count(part) for part in self._outer), default=0)
@@ -169,11 +181,12 @@ class _Search:
         parts = [part for each in outer for part in self._inner_parts(each.nodes, level)]
         return [part for part in parts if not homes or (part.is_home and len(homes) == 1)]
 
-    def _fewest(self, parts: Sequence[_Part], level: Level) -> list[Area]:
-        """Return the few domains of the level that may do, all of them within one of the parts; the fewest first."""
+    def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Area]:
+        """Yield the few domains of the level that may do, all of them within one of the parts; the fewest first."""
         found = [(len(few), self._spare(part), few) for part in parts for few in self._few(part, level)]
         found.sort(key=lambda each: each[:2])
-        return [_joined(few) for _, _, few in found[:TRIES]] + [part.nodes for part in parts[:TRIES]]
+        yield from (_joined(few) for _, _, few in found[:TRIES])
+        yield from (part.nodes for part in parts[:TRIES])
 
     def _few(self, part: _Part, level: Level) -> Iterator[Sequence[_Part]]:
         """Yield sets of domains of the level that may do. For members of one shape, none is smaller than the first."""
@@ -181,11 +194,13 @@ class _Search:
         greedy = self._greedy(inner)
         if greedy:
             yield greedy
-        if len(self._counts) > 1:
-            for size in range(max(1, len(greedy) - 1), len(greedy) + 2):
-                for some in combinations(inner[:COMBINED], size):
-                    if self._count_of(tuple(map(sum, zip(*(each.takes for each in some), strict=True)))) >= self.most:
-                        yield some
+        if len(self._counts) > 1 and inner:
+            takes = np.array([each.takes for each in inner[:COMBINED]])
+            together = np.minimum(_CHOSEN[:, : len(takes)] @ takes, self._counts).sum(axis=1)
+            sizes = _CHOSEN.sum(axis=1)
+            is_some = (sizes >= len(greedy) - 1) & (sizes <= len(greedy) + 1) & ~_CHOSEN[:, len(takes) :].any(axis=1)
+            for number in np.flatnonzero(is_some & (together >= self.most))[:TRIES].tolist():
+                yield [inner[place] for place in _COMBINATIONS[number]]
 
     def _greedy(self, inner: Sequence[_Part]) -> list[_Part]:
         """Return the first ones, as few as take everybody, and the tightest for the rest."""
@@ -200,16 +215,22 @@ class _Search:
         return []
 
     def _inner_parts(self, nodes: Area, level: Level) -> list[_Part]:
-        """Return the level's domains within; a node that is in none is by itself."""
-        inside: dict[str, set[str]] = {}
-        for node in sorted(nodes & frozenset().union(*self._capacities)):
-            inside.setdefault(self._topology.domain_of(level, node) or f"/{node}", set()).add(node)
-        homes = shared_domains(level, self._homes, self._topology)
-        return [self._part(frozenset(inside[each]), is_home=each in homes) for each in sorted(inside)]
+        """Return the level's domains within, as far as they take any; a node that is in none is by itself."""
+        rows = self._rows(nodes)
+        codes, code_of, domains = self._layout.domains(level)
+        takes = [np.bincount(codes[rows], found[rows], len(domains)).astype(np.int64) for found in self._capacities]
+        homes = {code_of.get(domain) for domain in shared_domains(level, self._homes, self._topology)}
+        return [
+            _Part(domains[code] & nodes, tuple(int(each[code]) for each in takes), code in homes)
+            for code in np.flatnonzero(np.sum(takes, axis=0)).tolist()
+        ]
 
-    def _part(self, nodes: Area, *, is_home: bool = False) -> _Part:
-        takes = tuple(sum(found.get(name, 0) for name in nodes) for found in self._capacities)
-        return _Part(nodes, takes, is_home)
+    def _part(self, nodes: Area) -> _Part:
+        rows = self._rows(nodes)
+        return _Part(nodes, tuple(int(found[rows].sum()) for found in self._capacities))
+
+    def _rows(self, nodes: Area) -> Mask | slice:
+        return slice(None) if len(nodes) == len(self._layout.names) else self._layout.mask(nodes)
 
     def _count(self, part: _Part) -> int:
         return self._count_of(part.takes)

@@ -3,7 +3,7 @@
 Nothing here touches the live state; a trial that is not wanted is simply dropped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import structs
 
@@ -23,7 +23,7 @@ class Trial:
     """A snapshot on which pods can be placed and taken off again; `repels` says that some have anti-affinity."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._changed: dict[str, NodeRoom] = {}
         self._undo: list[tuple[NodeRoom, Occupant, int]] = []
         self._neighbourhoods: dict[tuple[object, ...], Neighbourhood] = {}
@@ -32,11 +32,16 @@ class Trial:
     @property
     def topology(self) -> Topology:
         """Which nodes are near one another."""
-        return self._snapshot.topology
+        return self.snapshot.topology
+
+    @property
+    def touched(self) -> Collection[str]:
+        """The nodes on which pods were placed, or from which some were taken, now or until it was undone."""
+        return self._changed.keys()
 
     def room(self, node_name: str) -> NodeRoom:
         """Return the node with everything placed on it so far."""
-        return self._changed.get(node_name) or self._snapshot.rooms[node_name]
+        return self._changed.get(node_name) or self.snapshot.rooms[node_name]
 
     def fit(self, pod: Occupant, node_name: str) -> tuple[Reason, ...]:
         """Return why the pod does not fit on the node now; empty if it does."""
@@ -53,7 +58,7 @@ class Trial:
         key = pod.shape, pod.tags.namespace, frozenset(pod.tags.labels.items())
         known = self._neighbourhoods.get(key)
         if known is None:
-            known = Neighbourhood(pod, self._rooms(), self.repelling(), self._snapshot.namespaces)
+            known = Neighbourhood(pod, self._rooms(), self.repelling(), self.snapshot.namespaces)
             self._neighbourhoods[key] = known
         return known
 
@@ -64,12 +69,12 @@ class Trial:
     def capacity(self, shape: PodShape, node_name: str) -> int:
         """Return how many pods of the shape find room on the node; nothing but room is looked at."""
         changed = self._changed.get(node_name)
-        return capacity(shape, changed) if changed else capacity_on(node_name, shape, self._snapshot)
+        return capacity(shape, changed) if changed else capacity_on(node_name, shape, self.snapshot)
 
     def wear(self, shape: PodShape, node_name: str, count: int) -> int:
         """Return what so many pods of the shape cost the node in whole cards; less is better."""
         if count == 1 and node_name not in self._changed:  # a single pod looks at every node
-            return wear_on(node_name, shape, self._snapshot)
+            return wear_on(node_name, shape, self.snapshot)
         return wear_of(shape, self.room(node_name), count)
 
     def place(self, pod: Occupant, node_name: str, count: int = 1) -> None:
@@ -101,7 +106,7 @@ class Trial:
 
     def as_snapshot(self) -> Snapshot:
         """Return the nodes with everything placed so far, for another trial to go on from."""
-        return structs.replace(self._snapshot, rooms={**self._snapshot.rooms, **self._changed})
+        return structs.replace(self.snapshot, rooms={**self.snapshot.rooms, **self._changed})
 
     def mark(self) -> int:
         """Return a point to which `undo` can go back."""
@@ -115,7 +120,7 @@ class Trial:
             self._tell_neighbours(pod, before, -count)
 
     def _rooms(self) -> Iterator[NodeRoom]:
-        return (self.room(name) for name in self._snapshot.rooms)
+        return (self.room(name) for name in self.snapshot.rooms)
 
     def _replace(self, room: NodeRoom, pod: Occupant, count: int) -> None:
         name = room.node.name

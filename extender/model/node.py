@@ -30,6 +30,11 @@ class Node(Struct, frozen=True):
     unschedulable: bool = False
     inventory: CardInventory | None = None
 
+    @property
+    def has_devices(self) -> bool:
+        """Whether it has devices that others may need."""
+        return self.inventory is not None or any("/" in name and amount for name, amount in self.allocatable.items())
+
 
 class NodeRoom(Struct, frozen=True):
     """A node with what its pods and the gangs' reservations take of it.

@@ -145,6 +145,11 @@ class PodShape(Struct, frozen=True, gc=False):
         return bool(self.unmodelled) or (self.volumes is not None and bool(self.volumes.unmodelled))
 
     @property
+    def asks_for_devices(self) -> bool:
+        """Whether such a pod asks for a GPU or another device, or a share of one."""
+        return self.cards is not None or any("/" in name for name, _ in self.requests)
+
+    @property
     def is_placed_by_us(self) -> bool:
         """Whether only we know where such a pod finds its cards; whole GPUs are counted by kube-scheduler as well."""
         return self.cards is not None and not (

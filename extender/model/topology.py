@@ -52,6 +52,10 @@ class Topology(Struct, frozen=True, dict=True):
         """Return the node's domain; empty where it is in none of this level."""
         return self._found(level)[0].get(node, "")
 
+    def domain_of_nodes(self, level: Level) -> Mapping[str, str]:
+        """Return the domain of each node that is in one."""
+        return self._found(level)[0]
+
     def domains(self, level: Level) -> Mapping[str, frozenset[str]]:
         """Return the nodes of each domain of the level, sorted by the domain's name."""
         return self._found(level)[1]
@@ -84,7 +88,8 @@ class Topology(Struct, frozen=True, dict=True):
     def order(self) -> Mapping[str, int]:
         """The place of each node in an order in which those of a domain stand together; none where no level is used."""
         used = [level for level in reversed(self.levels) if self.domains(level)]
-        paths = {node: [self.domain_of(level, node) for level in used] for node in (self.labels if used else ())}
+        found = [self.domain_of_nodes(level) for level in used]
+        paths = {node: [domains.get(node, "") for domains in found] for node in (self.labels if used else ())}
         return {node: place for place, node in enumerate(sorted(paths, key=lambda node: (paths[node], node)))}
 
     def _number_of(self, level: Level) -> int | None:

@@ -20,8 +20,9 @@ from extender.model.node import NodeRoom
 from extender.model.pod import Pod, PodShape, PodUid
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import NOBODY
-from extender.state.cluster import Cluster, key_of
+from extender.state.cluster import Cluster
 from extender.state.earmarks import Earmark
+from extender.state.membership import key_of
 
 FIRST_NODES = 16
 """So many nodes, and one more for each member, are looked at first when nobody is to die: that nearly always does, and

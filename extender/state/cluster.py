@@ -19,7 +19,7 @@ from extender.decide.devices import overdrawn_cards, still_holds
 from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
 from extender.decide.volumes import reach_volumes
-from extender.model.claim import GangClaim, GangKey, JobKey, followers_key, solo_claim
+from extender.model.claim import GangClaim, GangKey, JobKey, followers_key
 from extender.model.device import amounts_of
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
@@ -35,9 +35,11 @@ from extender.state.devices import Devices
 from extender.state.earmarks import Earmark, Earmarks
 from extender.state.gangs import GangIndex
 from extender.state.ledger import Ledger
+from extender.state.membership import as_member, key_of
 from extender.state.network import Network
 from extender.state.occupants import Occupants
 from extender.state.reservations import Reservations, Slot, Stage
+from extender.state.shapes import Shapes
 from extender.state.volumes import VolumeIndex
 
 REMEMBERED_DELETIONS = 100_000
@@ -70,6 +72,7 @@ class Cluster:
         """Unbound members that ask something of other pods: a pod more may let them in."""
         self.devices = Devices(self.upsert_node)
         self._volumes = VolumeIndex()
+        self._shapes = Shapes()
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_TABLES))
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
@@ -181,9 +184,10 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod) -> None:
         """Add or change a pod."""
-        pod = self._claimed(pod)
+        pod = as_member(pod, self.gangs, self._derives_for)
         before = self.pods.get(pod.uid)
         pod = structs.replace(pod, shape=self._volumes.shape_of(pod, before)) if pod.claims else pod
+        pod = self._shapes.share(pod)
         if before == pod:
             return
         self._volumes.put(pod)
@@ -211,7 +215,7 @@ class Cluster:
         """
         if pod.uid not in self.pods and pod.uid not in self._deleted:
             self.upsert_pod(pod)
-        return self.pods.get(pod.uid) or self._claimed(pod)
+        return self.pods.get(pod.uid) or as_member(pod, self.gangs, self._derives_for)
 
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
@@ -314,19 +318,6 @@ class Cluster:
         for key in keys:
             self.changes.plan(key)
 
-    def _claimed(self, pod: Pod) -> Pod:
-        """Return the pod as a member of the gang that it is in for us.
-
-        Others' jobs are not our business, so that no gang is derived from them. A pod without a gang for which only we
-        know room is planned as a gang of its own, until it has it.
-        """
-        derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
-        if derived and pod.scheduler_name not in self._derives_for:
-            pod = structs.replace(pod, gang=None)
-        if pod.gang is None and pod.shape.is_placed_by_us and not pod.node_name and self.gangs.serves(pod):
-            pod = structs.replace(pod, gang=solo_claim(pod.namespace, pod.name))
-        return pod
-
     def _relabel(self, namespaces: dict[str, Mapping[str, str]]) -> None:
         """Take new labels; a change may let pods in that select pods by their namespace."""
         if namespaces != self._namespaces:
@@ -382,11 +373,6 @@ class Cluster:
             return
         if slot is None or not pod.occupies_node:  # from slot to node is what was planned
             self.changes.plan(key)
-
-
-def key_of(pod: Pod) -> GangKey | None:
-    """Return the gang that the pod is a member of."""
-    return pod.gang.key if isinstance(pod.gang, GangClaim) else None
 
 
 def _is_kept_off(slot: Slot, node: Node, *, is_moved: bool) -> bool:

@@ -23,8 +23,9 @@ from extender.model.gang import Gang
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import NOBODY, Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
-from extender.state.cluster import Cluster, key_of
+from extender.state.cluster import Cluster
 from extender.state.company import find_company
+from extender.state.membership import key_of
 from extender.state.patience import Patience
 from extender.state.reservations import Reservation, Slot, Stage
 from extender.state.standings import Standing, Standings

@@ -14,7 +14,8 @@ from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
-from extender.state.cluster import Cluster, key_of
+from extender.state.cluster import Cluster
+from extender.state.membership import key_of
 
 SILENT_S = 5.0
 """After so long a release counts as lost. One takes milliseconds; one that still waits for its turn is not doubled."""

@@ -15,7 +15,8 @@ from extender.decide.ranks import number_of, order_of_seats
 from extender.model.claim import GangKey, solo_pod
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
-from extender.state.cluster import Cluster, key_of
+from extender.state.cluster import Cluster
+from extender.state.membership import key_of
 from extender.wire.seat_annotations import seat_annotations
 
 UNDER_WAY = 1000

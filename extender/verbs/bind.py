@@ -27,7 +27,8 @@ from extender.model.claim import BadGangClaim, GangClaim, solo_claim
 from extender.model.device import CardRequest
 from extender.model.pod import Pod
 from extender.model.verdict import Placement
-from extender.state.cluster import Cluster, key_of
+from extender.state.cluster import Cluster
+from extender.state.membership import key_of
 from extender.state.planning import Planner
 from extender.state.reservations import Stage
 from extender.state.seats import Seats

@@ -12,7 +12,8 @@ from extender.decide.preemption import sparing_nodes
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
-from extender.state.cluster import Cluster, key_of
+from extender.state.cluster import Cluster
+from extender.state.membership import key_of
 from extender.state.planning import REFUSAL_HOLDS_S, Planner
 from extender.state.reservations import Stage
 from extender.wire.extender_v1 import PreemptionArgs, Victims

@@ -11,8 +11,8 @@ from msgspec import Struct
 from ortools.sat.python import cp_model
 
 from extender.decide.fit import fit_node, fit_static
-from extender.decide.packing import Member
 from extender.decide.trial import Trial
+from extender.model.member import Member
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import PodShape, Toleration
 from extender.model.resources import CPU, MEMORY, PODS

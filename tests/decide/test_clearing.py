@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from extender.decide.clearing import Clearance, clear_room, split_by_member
 from extender.decide.node_prices import Candidate
-from extender.decide.packing import Member, pack_gang
+from extender.decide.packing import pack_gang
 from extender.decide.trial import Trial
+from extender.model.member import Member
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement

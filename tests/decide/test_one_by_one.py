@@ -6,8 +6,9 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.decide.packing import Member, Packing, pack_gang
+from extender.decide.packing import Packing, pack_gang
 from extender.decide.trial import Trial
+from extender.model.member import Member
 from extender.model.node import NodeRoom
 from extender.model.pod import AffinityTerm, Relations, Requirement, SpreadConstraint, Tags
 from extender.model.snapshot import Snapshot

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from extender.decide.devices import overdrawn_cards
 from extender.decide.fit import fit_node
-from extender.decide.packing import Member, Packing, pack_gang
+from extender.decide.packing import Packing, pack_gang
 from extender.decide.trial import Trial
 from extender.model.device import CardDialect, CardManager
+from extender.model.member import Member
 from extender.model.node import Node, NodeRoom
 from extender.model.pod import HostPort, Occupant
 from extender.model.snapshot import Snapshot

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from extender.decide.devices import choose_cards, count_fitting
-from extender.decide.packing import Member, pack_gang
+from extender.decide.packing import pack_gang
 from extender.decide.wear import wear_of
 from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest, CardShare, CardTerms
+from extender.model.member import Member
 from extender.model.node import NodeRoom
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot

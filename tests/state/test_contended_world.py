@@ -17,7 +17,7 @@ from extender.model.claim import GangKey, Terms
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.gang import Gang
 from extender.model.pod import Pod, Requirement
-from extender.state.cluster import key_of
+from extender.state.membership import key_of
 from extender.state.reservations import Stage
 from extender.verbs.preempt import Preempt
 from extender.wire.extender_v1 import PreemptionArgs, Victims

@@ -14,7 +14,7 @@ from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.model.topology import Level, LevelName
 from extender.model.verdict import NOBODY
-from extender.state.cluster import key_of
+from extender.state.membership import key_of
 from tests.builders import GPU, a_pod
 from tests.network import LEVELS, nodes_of
 from tests.rig import PATIENCE_S, Rig
