@@ -31,6 +31,8 @@ MOST: Final = 1 << 61
 _SHAPES: Final = 256
 """More than are asked about again and again; each takes 5 kB on 5,000 nodes."""
 
+_NOTHING: Final[Mapping[str, Column]] = {}
+
 _KEY: Final = ("columns", PodShape())
 
 
@@ -64,6 +66,17 @@ class Layout:
         return np.array([node.has_devices for node in self.nodes], np.bool_)
 
     @cached_property
+    def with_cards(self) -> Mask:
+        """The nodes of which each card is known."""
+        return np.array([node.inventory is not None for node in self.nodes], np.bool_)
+
+    def to_be_asked(self, shape: PodShape) -> Mask:
+        """Return the nodes where more than the amounts decide how many such pods they take: the cards, or ports."""
+        if shape.host_ports:
+            return np.ones(len(self.nodes), np.bool_)
+        return self.with_cards if shape.cards is not None else np.zeros(len(self.nodes), np.bool_)
+
+    @cached_property
     def order(self) -> NDArray[np.intp]:
         """The rows, neighbours on the network side by side."""
         place = self.topology.order
@@ -84,7 +97,8 @@ class Layout:
         """Return the nodes that such pods may use, however full."""
         mask: Mask | None = self._suits.get(shape)
         if mask is None:
-            mask = self._suits[shape] = self._find_suited(shape)
+            mask = self._find_suited(shape)
+            self._suits[shape] = mask = mask & self.with_cards if shape.is_placed_by_us else mask
         return mask
 
     def _find_suited(self, shape: PodShape) -> Mask:
@@ -150,18 +164,31 @@ class Columns:
             column[rows] = _free_of(name, [rooms[row] for row in rows])
         return Columns(self.layout, rooms, free)
 
-    def capacities(self, shape: PodShape, taken: Mapping[str, Column] | None = None) -> Column:
+    def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING) -> Column:
         """Return for how many such pods there is room on each node, beside what is `taken` by others meanwhile.
 
         Neither ports nor cards are looked at, nor whether the nodes are for such pods.
         """
         most = np.full(len(self._rooms), MOST, np.int64)
         for name, amount in shape.requests:
-            free = self._free.get(name)
-            if free is None or amount > MOST:
+            if name not in self._free or amount > MOST:
                 return np.zeros(len(self._rooms), np.int64)
-            most = np.minimum(most, (free - taken[name] if taken and name in taken else free) // amount)
+            most = np.minimum(most, self._left(name, taken) // amount)
         return np.maximum(most, 0)
+
+    def free_devices(self, shape: PodShape, taken: Mapping[str, Column]) -> Column:
+        """Return how many devices of the kinds that such a pod asks for are left beside what is `taken` meanwhile.
+
+        That is what whole GPUs cost a node whose cards nobody knows (`wear`).
+        """
+        left = np.zeros(len(self._rooms), np.int64)
+        for name in (name for name, _ in shape.requests if "/" in name and name in self._free):
+            left += self._left(name, taken)
+        return left
+
+    def _left(self, name: str, taken: Mapping[str, Column]) -> Column:
+        free = self._free[name]
+        return free - taken[name] if name in taken else free
 
 
 def columns_of(snapshot: Snapshot) -> Columns:

@@ -79,7 +79,7 @@ def count_fitting(request: CardRequest | BadCardRequest, room: NodeRoom) -> int:
     inventory = inventory_for(request, room)
     if inventory is None:
         return MOST_PODS if request.dialect is CardDialect.WHOLE and not room.taken_cards else 0
-    if room.unknown_cards:
+    if room.unknown_cards or inventory.problem:
         return 0
     if len(request.needs) == 1:
         return _count_alone(request.needs[0], request.terms, inventory, room.taken_cards)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.decide.columns import Column, Mask, columns_of
-from extender.decide.room import capacities, is_counted_in_columns
+from extender.decide.columns import MOST, Column, Mask, columns_of
+from extender.decide.room import capacities
 from extender.decide.trial import Trial
 from extender.model.member import Member
 from extender.model.pod import PodShape
@@ -123,38 +123,35 @@ def _ranked(
 
 
 def _offers(classes: Sequence[MemberClass], trial: Trial) -> _Offers:
-    """Ask all nodes at once; but one by one where cards or ports decide, and where the trial has placed members."""
+    """Ask all nodes at once; one by one those where more than amounts decides, or on which members are placed."""
     layout = columns_of(trial.snapshot).layout
-    in_columns = all(is_counted_in_columns(one.shape) for one in classes)
-    offers = _in_columns(classes, trial) if in_columns else _none(len(classes), len(layout.names))
-    names = trial.touched if in_columns else layout.names_of(np.any([one.takes > 0 for one in classes], axis=0))
-    for name in names:
-        row = layout.row_of[name]
-        offers.counts[:, row], offers.wear[row], offers.spare[row] = _on_node(classes, row, name, trial)
+    offers = _by_amounts(classes, trial)
+    asked = layout.mask(trial.touched)
+    for one in classes:
+        asked |= layout.to_be_asked(one.shape) & (one.takes > 0)
+    for row in np.flatnonzero(asked).tolist():
+        offers.counts[:, row], offers.wear[row], offers.spare[row] = _on_node(classes, row, layout.names[row], trial)
     return offers
 
 
-def _none(classes: int, rows: int) -> _Offers:
-    return _Offers(np.zeros((classes, rows), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
-
-
-def _in_columns(classes: Sequence[MemberClass], trial: Trial) -> _Offers:
+def _by_amounts(classes: Sequence[MemberClass], trial: Trial) -> _Offers:
     """Let each class take what it can beside those before it, on every node."""
     columns = columns_of(trial.snapshot)
-    offers = _none(len(classes), len(columns.layout.names))
+    counts = np.zeros((len(classes), len(columns.layout.names)), np.int64)
+    wear, spare = np.zeros_like(counts[0]), np.zeros_like(counts[0])
     taken: dict[str, Column] = {}
-    spare = offers.spare
-    for one, counts in zip(classes, offers.counts, strict=True):
+    for one, count in zip(classes, counts, strict=True):
         if not one.left:
             continue
         may = one.takes > 0
         capacity = columns.capacities(one.shape, taken) * may if taken else one.takes
-        np.minimum(capacity, len(one.left), out=counts)
-        spare = np.where(may, capacity - counts, spare)
-        if one is not classes[-1]:
-            for name, amount in one.shape.requests:
-                taken[name] = taken.get(name, 0) + counts * amount
-    return offers._replace(spare=spare)
+        np.minimum(capacity, len(one.left), out=count)
+        spare = np.where(may, capacity - count, spare)
+        for name, amount in one.shape.requests:
+            taken[name] = taken.get(name, 0) + count * min(amount, MOST)
+        if one.shape.cards is not None:
+            wear += np.where(count > 0, columns.free_devices(one.shape, taken), 0)
+    return _Offers(counts, wear, spare)
 
 
 def _on_node(classes: Sequence[MemberClass], row: int, name: str, trial: Trial) -> tuple[list[int], int, int]:

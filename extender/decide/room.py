@@ -48,11 +48,6 @@ def capacities(shape: PodShape, snapshot: Snapshot) -> Column:
     return _once("capacities", shape, snapshot, _capacities)
 
 
-def is_counted_in_columns(shape: PodShape) -> bool:
-    """Whether the amounts that are free say how many such pods a node takes."""
-    return not shape.host_ports and shape.cards is None
-
-
 def capacity(shape: PodShape, room: NodeRoom) -> int:
     """Return how many pods of the shape find room on the node; nothing but room is looked at."""
     if shape.host_ports:
@@ -115,7 +110,8 @@ def _on_room(table: dict[str, tuple[NodeRoom, Any]], name: str, room: NodeRoom, 
 
 def _capacities(shape: PodShape, snapshot: Snapshot) -> Column:
     columns = columns_of(snapshot)
-    if is_counted_in_columns(shape):
-        return columns.capacities(shape) * columns.layout.suits(shape)
-    why_not = reasons_by_node(shape, snapshot)
-    return np.array([0 if why_not[name] else capacity_on(name, shape, snapshot) for name in snapshot.rooms], np.int64)
+    layout = columns.layout
+    found = columns.capacities(shape) * layout.suits(shape)
+    for row in np.flatnonzero(layout.to_be_asked(shape) & (found > 0)).tolist():
+        found[row] = capacity_on(layout.names[row], shape, snapshot)
+    return found

@@ -1,0 +1,99 @@
+"""The next node is the best one at every step, as asking each node alone would tell."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from extender.decide.alike import group_alike
+from extender.decide.filling import MemberClass, best_nodes
+from extender.decide.trial import Trial
+from extender.model.member import Member
+from extender.model.pod import PodShape
+from extender.model.snapshot import Snapshot
+from tests.builders import GIB, a_node, a_pod, a_room, a_shape, a_share, some_cards, whole_gpus
+from tests.network import network_of, nodes_of
+
+
+def draw_shape(chance: Random) -> PodShape:
+    kind = chance.randrange(4)
+    if kind == 0:
+        return a_shape(gpu=0, cards=a_share(500))
+    gpu = chance.choice([0, 1, 2])
+    return a_shape(gpu=gpu, cpu_milli=chance.choice([500, 2000]), cards=whole_gpus(gpu) if gpu and kind == 1 else None)
+
+
+def draw_snapshot(chance: Random) -> Snapshot:
+    blocks = {f"s{chance.randrange(2)}/b{i}": [chance.randint(0, 4)] * chance.randint(1, 3) for i in range(4)}
+    snapshot = network_of(nodes_of(blocks))
+    rooms = {}
+    for name, room in snapshot.rooms.items():
+        gpu = room.node.allocatable.get("nvidia.com/gpu", 0)
+        cards = some_cards(gpu) if chance.random() < 0.4 else None
+        node = a_node(name, gpu=gpu, cpu_milli=8000, labels=dict(room.node.labels), inventory=cards)
+        rooms[name] = a_room(node, *(a_pod(f"x{i}", gpu=0, cpu_milli=1000) for i in range(chance.randint(0, 3))))
+    return Snapshot(1, rooms, topology=snapshot.topology)
+
+
+class Alone:
+    """Asks one node after the other."""
+
+    def __init__(self, classes: Sequence[MemberClass], trial: Trial, homes: Sequence[str]) -> None:
+        self.classes, self.trial, self.homes = classes, trial, homes
+        self.near: Sequence[str] = homes
+
+    def best(self) -> tuple[str, list[int]] | None:
+        topology = self.trial.topology
+        steps, far = topology.steps_from(self.near), len(topology.levels)
+        is_needed = any(one.left and one.shape.asks_for_devices for one in self.classes)
+        ranked = []
+        for name, room in self.trial.snapshot.rooms.items():
+            counts, wear, spare = self.offer(name)
+            wasteful = not is_needed and room.node.has_devices
+            place = (steps.get(name, far), topology.order[name], name)
+            if any(counts):
+                ranked.append(((name not in self.homes, wasteful, -sum(counts), wear, spare, *place), counts))
+        if not ranked:
+            return None
+        best, counts = min(ranked)
+        self.near = self.near or [str(best[-1])]
+        return str(best[-1]), counts
+
+    def offer(self, name: str) -> tuple[list[int], int, int]:
+        mark, counts, wear, spare = self.trial.mark(), [], 0, 0
+        for one in self.classes:
+            count = 0
+            if one.left and name in one.nodes:
+                capacity = self.trial.capacity(one.shape, name)
+                count = min(capacity, len(one.left))
+                spare = capacity - count
+                wear += self.trial.wear(one.shape, name, count) if count and one.shape.cards else 0
+                self.trial.place(one.pod, name, count)
+            counts.append(count)
+        self.trial.undo(mark)
+        return counts, wear, spare
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_best_node_is_filled_next(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - chance that can be repeated is what is wanted
+    snapshot, shapes = draw_snapshot(chance), [draw_shape(chance) for _ in range(chance.randint(1, 3))]
+    members = [Member(shape, role=str(i)) for i, shape in enumerate(shapes) for _ in range(chance.randint(1, 9))]
+    classes = [MemberClass(alike, snapshot, (), None) for alike in group_alike(members, snapshot)]
+    homes = chance.sample(sorted(snapshot.rooms), chance.randint(0, 2))
+    trial = Trial(snapshot)
+    alone = Alone(classes, trial, homes)
+    for name, counts in best_nodes(classes, trial, homes):
+        assert (name, list(counts)) == alone.best()
+        for one, count in zip(classes, counts, strict=True):
+            if count:
+                trial.place(one.pod, name, count)
+                one.left = one.left[count:]
+    assert not any(one.left for one in classes) or alone.best() is None
+
+
+def test_an_amount_that_nobody_has_is_placed_nowhere() -> None:
+    snapshot = network_of(nodes_of({"s/a": [1]}))
+    shapes = [a_shape(memory_bytes=GIB << 50), a_shape()]
+    classes = [MemberClass([Member(shape)], snapshot, (), None) for shape in shapes]
+    assert [counts for _, counts in best_nodes(classes, Trial(snapshot), ())][:1] == [[0, 1]]
