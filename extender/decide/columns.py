@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from extender.decide.fit import fit_static
+from extender.model.device import CHOICES, BadCardRequest, CardDialect, CardManager, CardRequest
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
@@ -53,6 +54,7 @@ class Layout:
         self.row_of: Mapping[str, int] = {name: row for row, name in enumerate(self.names)}
         self.topology = topology
         self._domains: dict[Level, Domains] = {}
+        self._choosing: dict[CardDialect, Mask] = {}
         self._suits: LRUCache[PodShape, Mask] = LRUCache(_SHAPES)
 
     @cached_property
@@ -66,15 +68,24 @@ class Layout:
         return np.array([node.has_devices for node in self.nodes], np.bool_)
 
     @cached_property
-    def with_cards(self) -> Mask:
-        """The nodes of which each card is known."""
-        return np.array([node.inventory is not None for node in self.nodes], np.bool_)
+    def managers(self) -> Sequence[CardManager | None]:
+        """Who hands out the cards of each node, as far as they are known."""
+        return [node.inventory.manager if node.inventory else None for node in self.nodes]
 
     def to_be_asked(self, shape: PodShape) -> Mask:
-        """Return the nodes where more than the amounts decide how many such pods they take: the cards, or ports."""
+        """Return the nodes where more than the amounts decides how many such pods they take: ports, or our choice."""
         if shape.host_ports:
             return np.ones(len(self.nodes), np.bool_)
-        return self.with_cards if shape.cards is not None else np.zeros(len(self.nodes), np.bool_)
+        return self._choosing_for(shape.cards)
+
+    def _choosing_for(self, cards: CardRequest | BadCardRequest | None) -> Mask:
+        """Return the nodes on which such a pod's cards are ours to choose."""
+        if not isinstance(cards, CardRequest):
+            return np.zeros(len(self.nodes), np.bool_)
+        if cards.dialect not in self._choosing:
+            chosen = [manager is not None and cards.dialect in CHOICES[manager] for manager in self.managers]
+            self._choosing[cards.dialect] = np.array(chosen, np.bool_)
+        return self._choosing[cards.dialect]
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -98,7 +109,7 @@ class Layout:
         mask: Mask | None = self._suits.get(shape)
         if mask is None:
             mask = self._find_suited(shape)
-            self._suits[shape] = mask = mask & self.with_cards if shape.is_placed_by_us else mask
+            self._suits[shape] = mask = mask & self._choosing_for(shape.cards) if shape.is_placed_by_us else mask
         return mask
 
     def _find_suited(self, shape: PodShape) -> Mask:
@@ -139,17 +150,19 @@ class Layout:
 class Columns:
     """What is free on each node of a snapshot, by resource."""
 
-    def __init__(self, layout: Layout, rooms: Sequence[NodeRoom], free: Mapping[str, Column]) -> None:
+    def __init__(self, layout: Layout, rooms: Sequence[NodeRoom], free: Mapping[str, Column], shared: Mask) -> None:
         self.layout = layout
         self._rooms = rooms
         self._free = free
+        self._shared = shared
+        """The nodes on which we have chosen cards: the kubelet gives none of them to others."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Columns":
         """Return the columns of a snapshot of which nothing is known."""
         rooms = list(snapshot.rooms.values())
         layout = Layout([room.node for room in rooms], snapshot.topology)
-        return cls(layout, rooms, {name: _free_of(name, rooms) for name in layout.resources})
+        return cls(layout, rooms, {name: _free_of(name, rooms) for name in layout.resources}, _shared(rooms))
 
     def after(self, snapshot: Snapshot) -> "Columns":
         """Return the columns of another snapshot, made from these where the nodes are the same."""
@@ -159,17 +172,22 @@ class Columns:
         rows = list(compress(range(len(rooms)), map(is_not, rooms, self._rooms)))
         if any(rooms[row].node is not self.layout.nodes[row] for row in rows):
             return Columns.of(snapshot)
+        changed = [rooms[row] for row in rows]
         free = {name: column.copy() for name, column in self._free.items()}
         for name, column in free.items():
-            column[rows] = _free_of(name, [rooms[row] for row in rows])
-        return Columns(self.layout, rooms, free)
+            column[rows] = _free_of(name, changed)
+        shared = self._shared.copy()
+        shared[rows] = _shared(changed)
+        return Columns(self.layout, rooms, free, shared)
 
     def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING) -> Column:
         """Return for how many such pods there is room on each node, beside what is `taken` by others meanwhile.
 
-        Neither ports nor cards are looked at, nor whether the nodes are for such pods.
+        Neither ports nor cards that are ours to choose are looked at, nor whether the nodes are for such pods.
         """
         most = np.full(len(self._rooms), MOST, np.int64)
+        if shape.cards is not None and not shape.is_placed_by_us:
+            most[self._shared & ~self.layout.to_be_asked(shape)] = 0
         for name, amount in shape.requests:
             if name not in self._free or amount > MOST:
                 return np.zeros(len(self._rooms), np.int64)
@@ -204,6 +222,10 @@ def columns_of(snapshot: Snapshot) -> Columns:
 def _free_of(name: str, rooms: Sequence[NodeRoom]) -> Column:
     allocatable = _column([room.node.allocatable.get(name, 0) for room in rooms])
     return allocatable - _column([room.taken.get(name, 0) for room in rooms])
+
+
+def _shared(rooms: Sequence[NodeRoom]) -> Mask:
+    return np.array([bool(room.taken_cards) for room in rooms], np.bool_)
 
 
 def _column(amounts: Sequence[int]) -> Column:

@@ -8,17 +8,20 @@ import pytest
 from extender.decide.alike import group_alike
 from extender.decide.filling import MemberClass, best_nodes
 from extender.decide.trial import Trial
+from extender.model.device import CardManager
 from extender.model.member import Member
-from extender.model.pod import PodShape
+from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
 from tests.builders import GIB, a_node, a_pod, a_room, a_shape, a_share, some_cards, whole_gpus
 from tests.network import network_of, nodes_of
+
+HALF = a_shape(gpu=0, cards=a_share(500))
 
 
 def draw_shape(chance: Random) -> PodShape:
     kind = chance.randrange(4)
     if kind == 0:
-        return a_shape(gpu=0, cards=a_share(500))
+        return HALF
     gpu = chance.choice([0, 1, 2])
     return a_shape(gpu=gpu, cpu_milli=chance.choice([500, 2000]), cards=whole_gpus(gpu) if gpu and kind == 1 else None)
 
@@ -29,10 +32,15 @@ def draw_snapshot(chance: Random) -> Snapshot:
     rooms = {}
     for name, room in snapshot.rooms.items():
         gpu = room.node.allocatable.get("nvidia.com/gpu", 0)
-        cards = some_cards(gpu) if chance.random() < 0.4 else None
+        manager = chance.choice([None, CardManager.OWN, CardManager.KOORDINATOR])
+        cards = some_cards(gpu, manager=manager) if manager else None
         node = a_node(name, gpu=gpu, cpu_milli=8000, labels=dict(room.node.labels), inventory=cards)
         rooms[name] = a_room(node, *(a_pod(f"x{i}", gpu=0, cpu_milli=1000) for i in range(chance.randint(0, 3))))
-    return Snapshot(1, rooms, topology=snapshot.topology)
+    trial = Trial(Snapshot(1, rooms, topology=snapshot.topology))
+    for name in chance.sample(sorted(rooms), len(rooms) // 3):
+        if trial.capacity(HALF, name):
+            trial.place(Occupant(HALF), name)
+    return trial.as_snapshot()
 
 
 class Alone:
