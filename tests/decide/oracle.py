@@ -4,24 +4,32 @@ An instance is made around a placement, so that it can be placed, and then made 
 than that placement takes, or a member more is asked for.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from ortools.sat.python import cp_model
 
 from extender.decide.fit import fit_node, fit_static
+from extender.decide.gang import admit_gang
 from extender.decide.trial import Trial
+from extender.model.claim import GangKey
+from extender.model.gang import Gang
 from extender.model.member import Member
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import PodShape, Toleration
 from extender.model.resources import CPU, MEMORY, PODS
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Placement
-from tests.builders import GIB, GPU, a_node, a_shape, uid_of
+from extender.model.verdict import Placed, Placement
+from tests.builders import GIB, GPU, a_node, a_pod, a_shape, uid_of
 
 _TAINT = Taint("pool", "gpu")
 _RESOURCES = (CPU, MEMORY, GPU, PODS)
+
+Kind: TypeAlias = tuple[PodShape, str]
+"""A shape and a role."""
 
 
 class Instance(Struct, frozen=True):
@@ -52,31 +60,51 @@ def draw_instance(chance: Random, classes: int, nodes: int = 6) -> Instance:
     return Instance(named, Snapshot(1, rooms), *_draw_needs(chance, named))
 
 
+def plan(instance: Instance, **fields: Any) -> Placed | None:
+    """Return where the planner puts the gang, `fields` being what else is said of it; None where it finds no room."""
+    pods = [a_pod(member.name, shape=member.shape, role=member.role) for member in instance.members]
+    gang = Gang(GangKey("g"), instance.required, waiting=tuple(pods), role_minimums=instance.role_minimums, **fields)
+    admission = admit_gang(gang, instance.snapshot)
+    return admission if isinstance(admission, Placed) else None
+
+
 def can_be_placed(instance: Instance) -> bool:
     """Whether there is a placement, by CP-SAT."""
     model = cp_model.CpModel()
-    counts: dict[tuple[PodShape, str], int] = {}
-    for member in instance.members:
-        counts[member.shape, member.role] = counts.get((member.shape, member.role), 0) + 1
     rooms = instance.snapshot.rooms
-    placed = {
-        (kind, name): model.new_int_var(0, 0 if fit_static(kind[0], room.node) else most, "")
-        for kind, most in counts.items()
-        for name, room in rooms.items()
-    }
-    for name, room in rooms.items():
-        for resource in _RESOURCES:
-            amounts = [dict(kind[0].requests).get(resource, 0) * placed[kind, name] for kind in counts]
-            model.add(sum(amounts) <= room.node.allocatable.get(resource, 0))
-    of_kind = {kind: sum(placed[kind, name] for name in rooms) for kind in counts}
-    for kind, most in counts.items():
+    placed = add_placements(model, instance)
+    of_kind = {kind: sum(placed[kind, name] for name in rooms) for kind in kinds_of(instance)}
+    for kind, most in kinds_of(instance).items():
         model.add(of_kind[kind] <= most)
     for role, least in instance.role_minimums:
-        model.add(sum(of_kind[kind] for kind in counts if kind[1] == role) >= least)
+        model.add(sum(number for kind, number in of_kind.items() if kind[1] == role) >= least)
     model.add(sum(of_kind.values()) >= instance.required)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     return solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+
+
+def kinds_of(instance: Instance) -> Counter[Kind]:
+    """Return how many members there are of each shape and role."""
+    return Counter((member.shape, member.role) for member in instance.members)
+
+
+def add_placements(
+    model: cp_model.CpModel, instance: Instance, used: Mapping[str, cp_model.IntVar] | None = None
+) -> dict[tuple[Kind, str], cp_model.IntVar]:
+    """Add how many of each kind are on which node: as many as there is room for, and none where it is not `used`."""
+    kinds, rooms = kinds_of(instance), instance.snapshot.rooms
+    placed = {
+        (kind, name): model.new_int_var(0, 0 if fit_static(kind[0], room.node) else most, "")
+        for kind, most in kinds.items()
+        for name, room in rooms.items()
+    }
+    for name, room in rooms.items():
+        for resource in _RESOURCES:
+            amounts = [dict(kind[0].requests).get(resource, 0) * placed[kind, name] for kind in kinds]
+            free = room.node.allocatable.get(resource, 0) - room.taken.get(resource, 0)
+            model.add(sum(amounts) <= free * (1 if used is None else used[name]))
+    return placed
 
 
 def is_valid(instance: Instance, placements: Sequence[Placement]) -> bool:
@@ -95,7 +123,7 @@ def is_valid(instance: Instance, placements: Sequence[Placement]) -> bool:
     )
 
 
-def _draw_kind(chance: Random, number: int) -> tuple[PodShape, str]:
+def _draw_kind(chance: Random, number: int) -> Kind:
     shape = a_shape(
         gpu=chance.choice([0, 0, 1, 1, 2, 4]),
         cpu_milli=chance.choice([1, 2, 3, 4, 5, 7, 8]) * 500,

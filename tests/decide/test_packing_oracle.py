@@ -10,13 +10,9 @@ from random import Random
 import pytest
 from msgspec import Struct, structs
 
-from extender.decide.gang import admit_gang
 from extender.decide.packing import pack_gang
-from extender.model.claim import GangKey
-from extender.model.gang import Gang
-from extender.model.verdict import Placed, Placement
-from tests.builders import a_pod
-from tests.decide.oracle import Instance, can_be_placed, draw_instance, is_valid
+from extender.model.verdict import Placement
+from tests.decide.oracle import Instance, can_be_placed, draw_instance, is_valid, plan
 
 INSTANCES = int(os.environ.get("ORACLE_INSTANCES", "300"))
 """A second or two of each kind."""
@@ -41,18 +37,16 @@ def plan_members(instance: Instance) -> Plan:
 
 
 def plan_gang(instance: Instance) -> Plan:
-    pods = [a_pod(member.name, shape=member.shape, role=member.role) for member in instance.members]
-    gang = Gang(GangKey("g"), instance.required, waiting=tuple(pods), role_minimums=instance.role_minimums)
-    admission = admit_gang(gang, instance.snapshot)
-    return admission.placements if isinstance(admission, Placed) else None
+    placed = plan(instance)
+    return placed.placements if placed else None
 
 
-def score(title: str, make: Callable[[Random], Instance], plan: Callable[[Instance], Plan]) -> Score:
+def score(title: str, make: Callable[[Random], Instance], planner: Callable[[Instance], Plan]) -> Score:
     """Compare on many instances; whatever is planned must be a plan indeed."""
     tally = Score()
     for number in range(INSTANCES):
         instance = make(Random(f"{title}/{number}"))  # noqa: S311 - chance that can be repeated is what is wanted
-        planned, possible = plan(instance), can_be_placed(instance)
+        planned, possible = planner(instance), can_be_placed(instance)
         assert planned is None or is_valid(instance, planned), f"{title}, {number}: this is no placement"
         assert planned is None or possible, f"{title}, {number}: the oracle knows of no placement, so it is wrong"
         tally.feasible += possible
@@ -82,7 +76,7 @@ def test_for_one_shape_the_planner_is_never_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "make", "plan"),
+    ("title", "make", "planner"),
     [
         ("mixed", lambda chance: without_roles(mixed(chance)), plan_members),
         ("mixed with role minimums", mixed, plan_gang),
@@ -91,10 +85,10 @@ def test_for_one_shape_the_planner_is_never_wrong() -> None:
 def test_a_mixed_gang_that_fits_is_hardly_ever_missed(
     title: str,
     make: Callable[[Random], Instance],
-    plan: Callable[[Instance], Plan],
+    planner: Callable[[Instance], Plan],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tally = score(title, make, plan)
+    tally = score(title, make, planner)
     with capsys.disabled():
         print(  # noqa: T201 - the rate belongs into the test's report
             f"\n{title}: {len(tally.missed)} of {tally.feasible} gangs that fit are missed {tally.missed[:5]}, "

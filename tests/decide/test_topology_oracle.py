@@ -12,14 +12,10 @@ from typing import Any
 import pytest
 from msgspec import Struct, structs
 
-from extender.decide.gang import admit_gang
-from extender.model.claim import GangKey
-from extender.model.gang import Gang
 from extender.model.node import Node, NodeRoom
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placed
-from tests.builders import a_pod
-from tests.decide.oracle import Instance, can_be_placed, draw_instance, is_valid
+from tests.decide.oracle import Instance, can_be_placed, draw_instance, is_valid, plan
 from tests.network import BLOCK, SPINE, network_of
 
 INSTANCES = int(os.environ.get("ORACLE_INSTANCES", "300"))
@@ -57,13 +53,6 @@ def only_in(instance: Instance, level: str, domains: Collection[str]) -> Instanc
 
 def values(rooms: Iterable[NodeRoom], level: str) -> list[str]:
     return sorted({room.node.labels[level] for room in rooms})
-
-
-def plan(instance: Instance, **fields: Any) -> Placed | None:
-    pods = [a_pod(member.name, shape=member.shape, role=member.role) for member in instance.members]
-    gang = Gang(GangKey("g"), instance.required, waiting=tuple(pods), role_minimums=instance.role_minimums, **fields)
-    admission = admit_gang(gang, instance.snapshot)
-    return admission if isinstance(admission, Placed) else None
 
 
 def blocks_of(instance: Instance, placed: Placed) -> list[str]:
