@@ -57,10 +57,21 @@ def bring_together(
     return tuple(seated)
 
 
+def count_apart(placements: Sequence[Placement]) -> int:
+    """Return how many pairs of a leader and a worker are on two nodes."""
+    leaders, workers = _by_node(placements)
+    return leaders.total() * workers.total() - sum(leaders[node] * workers[node] for node in leaders)
+
+
+def _by_node(placements: Sequence[Placement]) -> tuple[Counter[str], Counter[str]]:
+    """Return how many leaders and how many workers are on each node."""
+    leaders = Counter(each.node for each in placements if _leads(each))
+    return leaders, Counter(each.node for each in placements if not _leads(each))
+
+
 def _steps(seated: Sequence[Placement]) -> list[_Step]:
     """Return the steps that would bring pairs together, the best first."""
-    leaders = Counter(each.node for each in seated if _leads(each))
-    workers = Counter(each.node for each in seated if not _leads(each))
+    leaders, workers = _by_node(seated)
     kinds: dict[str, dict[object, Placement]] = {}
     for each in seated:
         kinds.setdefault(each.node, {}).setdefault((each.shape, each.role), each)

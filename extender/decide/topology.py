@@ -1,23 +1,25 @@
 """Where on the network does a gang go?
 
-What it requires comes first: all of it in one domain of a level, or nothing. Of the domains that take it, it gets the
-one in which least is left over, so that the larger ones stay whole for larger gangs. What it prefers never costs a
-member its place: the nearest level of which one domain takes everybody, in as few domains of the preferred level as
-can be. Which domains may do is told from how many members of each shape they take; whether they do, and how, is asked
-of the planner itself, so that roles, minimums and relations count as they do in any plan. Counterparts: Kueue's
+What it requires comes first: all of it in one domain of a level, or nothing. What it prefers never costs a member its
+place: the nearest level of which one domain takes everybody, in as few domains of the preferred level as can be. Of
+domains that are equally good so far, it gets those in which it takes the fewest nodes, and then those in which more
+workers are beside a leader; else those in which least is left over, so that the larger ones stay whole for larger
+gangs. Which domains may do is told from how many members of each shape they take; whether they do, and how, is asked of
+the planner itself, so that roles, minimums and relations count as they do in any plan. Counterparts: Kueue's
 topology-aware scheduling, kube-scheduler's TopologyPlacement.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import combinations
-from typing import TypeAlias
+from itertools import combinations, groupby
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct, structs
 
 from extender.decide.alike import group_alike
 from extender.decide.columns import Mask, columns_of
+from extender.decide.leaders import count_apart
 from extender.decide.packing import weight
 from extender.decide.room import capacities
 from extender.model.gang import Gang
@@ -37,6 +39,10 @@ TRIES = 16
 """So many areas of a level are planned on. For members of one shape the first one does; for others, each in vain may
 cost a search of 30 ms (`search.BUDGET`)."""
 
+MORE = 2
+"""Once all of a gang has found room, so many areas more are planned on, where it may take fewer nodes or have more
+workers beside a leader. Beyond these there is hardly anything to gain."""
+
 COMBINED = 8
 """Of so many of the largest domains all combinations are thought of for members of several shapes, some dozens. What
 the greedy choice of a small network misses is mostly there."""
@@ -55,11 +61,9 @@ def place_near(
     search = _Search(gang, members, snapshot, homes)
     best: Placed | None = None
     refused: dict[Area, NoRoom] = {}
-    for area in search.areas(required):
-        found = place(area)
-        if isinstance(found, NoRoom):
-            refused[area] = found
-        elif best is None or len(found.placements) > len(best.placements):
+    for parts in search.areas(required):
+        found = _best_of(parts, search, place, refused)
+        if found is not None and (best is None or len(found.placements) > len(best.placements)):
             best = found
         if best is not None and len(best.placements) >= search.most:
             break
@@ -68,6 +72,39 @@ def place_near(
     tried = [refused[area] for area in search.domains if area in refused]
     why = max(tried, key=lambda each: each.found) if tried else place(search.roomiest())
     return _in_domain(why, gang.required_level, required)
+
+
+class _Cost(NamedTuple):
+    """What sorts first is better; `apart` are pairs of a leader and a worker, as far as another plan may have fewer."""
+
+    lacking: int
+    nodes: int
+    apart: int
+
+
+def _cost(found: Placed, most: int) -> _Cost:
+    members, nodes = len(found.placements), len({placement.node for placement in found.placements})
+    return _Cost(max(0, most - members), nodes, count_apart(found.placements) if nodes < members else 0)
+
+
+def _best_of(parts: Sequence["_Part"], search: "_Search", place: Place, refused: dict[Area, NoRoom]) -> Placed | None:
+    """Return the best plan there is on one of these parts, of which those come first that may take fewer nodes."""
+    best: Placed | None = None
+    least: _Cost | None = None
+    more = MORE
+    for part in parts:
+        if least is not None and not least.lacking:
+            if not more or (search.fewest_nodes(part), 0) >= least[1:]:
+                break
+            more -= 1
+        found = place(part.nodes)
+        if isinstance(found, NoRoom):
+            refused[part.nodes] = found
+            continue
+        cost = _cost(found, search.most)
+        if least is None or cost < least:
+            best, least = found, cost
+    return best
 
 
 def shared_domains(level: Level, nodes: Collection[str], topology: Topology) -> set[str]:
@@ -130,20 +167,30 @@ class _Search:
         """The domains that the requirement allows."""
         return [part.nodes for part in self._outer]
 
-    def areas(self, required: int) -> Iterator[Area]:
-        """Yield the areas that may do, the best first."""
+    def areas(self, required: int) -> Iterator[Sequence[_Part]]:
+        """Yield the areas that may do, the best first, and together those that only a plan can tell apart."""
         if self.most < required:
             return
         yield from self._preferred_areas()
         if self._required is not None:
             enough = [part for part in self._outer if self._count(part) >= required]
-            enough.sort(key=lambda part: (-self._count(part), self._spare(part)))
+            enough.sort(key=lambda part: (-self._count(part), self.fewest_nodes(part), self._spare(part)))
             last = [enough[-1]] if len(enough) > TRIES else []
-            yield from (part.nodes for part in enough[:TRIES] + last)
+            for _, parts in groupby(enough[:TRIES] + last, self._count):
+                yield list(parts)
 
     def roomiest(self) -> Area:
         """Return the domain that takes most; no node where there is none."""
         return max(self._outer, key=self._count).nodes if self._outer else frozenset()
+
+    def fewest_nodes(self, part: _Part) -> int:
+        """Return how many nodes of the part the members need at least: each shape for itself, on the largest nodes."""
+        rows = [self._layout.row_of[name] for name in part.nodes]
+        fewest = 1
+        for found, takes, count in zip(self._capacities, part.takes, self._counts, strict=True):
+            largest = np.sort(found[rows])[::-1]
+            fewest = max(fewest, 1 + int(np.searchsorted(np.cumsum(largest), min(takes, count))))
+        return fewest
 
     def _outer_parts(self, everywhere: Area) -> list[_Part]:
         """Return the domains that the requirement allows; those that hold members already leave no choice."""
@@ -155,7 +202,7 @@ class _Search:
             return [self._part(frozenset().union(*(domains[each] for each in fixed)) & everywhere)]
         return [self._part(nodes & everywhere) for nodes in domains.values()]
 
-    def _preferred_areas(self) -> Iterator[Area]:
+    def _preferred_areas(self) -> Iterator[Sequence[_Part]]:
         """Yield single domains from the preferred level outward; at last, as few of its domains as can be."""
         preferred = self._preferred
         if preferred is None or preferred == self._required:
@@ -164,7 +211,8 @@ class _Search:
         for level in self._levels_to_try(preferred):
             parts = [part for part in self._single_parts(outer, level) if self._count(part) == self.most]
             if level == preferred:
-                yield from (part.nodes for part in sorted(parts, key=self._spare)[:TRIES])
+                parts.sort(key=lambda part: (self.fewest_nodes(part), self._spare(part)))
+                yield parts[:TRIES]
             else:
                 yield from self._fewest(parts, preferred)
         yield from self._fewest(outer, preferred)
@@ -181,12 +229,17 @@ class _Search:
         parts = [part for each in outer for part in self._inner_parts(each.nodes, level)]
         return [part for part in parts if not homes or (part.is_home and len(homes) == 1)]
 
-    def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Area]:
+    def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Sequence[_Part]]:
         """Yield the few domains of the level that may do, all of them within one of the parts; the fewest first."""
-        found = [(len(few), self._spare(part), few) for part in parts for few in self._few(part, level)]
-        found.sort(key=lambda each: each[:2])
-        yield from (_joined(few) for _, _, few in found[:TRIES])
-        yield from (part.nodes for part in parts[:TRIES])
+        found = [(few, self._spare(part)) for part in parts for few in self._few(part, level)]
+        found.sort(key=_domains)
+        tries = TRIES
+        for _, equals in groupby(found, _domains):
+            joined = [(_joined(few), spare) for few, spare in equals]
+            joined.sort(key=lambda each: (self.fewest_nodes(each[0]), each[1]))
+            yield [part for part, _ in joined[:tries]]
+            tries = max(0, tries - len(joined))
+        yield parts[:TRIES]
 
     def _few(self, part: _Part, level: Level) -> Iterator[Sequence[_Part]]:
         """Yield sets of domains of the level that may do. For members of one shape, none is smaller than the first."""
@@ -243,8 +296,14 @@ class _Search:
         return part.takes[0] - self._counts[0]
 
 
-def _joined(parts: Sequence[_Part]) -> Area:
-    return frozenset().union(*(part.nodes for part in parts))
+def _domains(found: tuple[Sequence[_Part], int]) -> tuple[int, int]:
+    """Return how many domains were found; of as many, those that hold members come first."""
+    return len(found[0]), -sum(part.is_home for part in found[0])
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    takes = zip(*(part.takes for part in parts), strict=True)
+    return _Part(frozenset().union(*(part.nodes for part in parts)), tuple(map(sum, takes)))
 
 
 def _sum(some: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:

@@ -66,8 +66,8 @@ def find_optimum(instance: Instance, wish: Wish) -> Optimum:
     if wish.required is not None:
         _add_requirement(model, used, wish.required, snapshot)
     level, domains = _add_levels(model, used, wish, snapshot)
-    score = (level * _MORE_THAN_NODES + domains) * _MORE_THAN_NODES + sum(used.values())
-    model.minimize(score * _MORE_THAN_PAIRS - sum(together))
+    score = (level * _MORE_THAN_NODES + domains) * _MORE_THAN_NODES + cp_model.LinearExpr.sum(list(used.values()))
+    model.minimize(score * _MORE_THAN_PAIRS - cp_model.LinearExpr.sum(together))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = EFFORT
@@ -90,7 +90,10 @@ def _add_members(
         model.add(sum(placed[kind, name] for name in used) == count)
     pairs = []
     for name in used:
-        leaders, others = model.new_int_var(0, len(instance.members), ""), model.new_int_var(0, len(instance.members), "")
+        leaders, others = (
+            model.new_int_var(0, len(instance.members), ""),
+            model.new_int_var(0, len(instance.members), ""),
+        )
         model.add(leaders == sum(placed[kind, name] for kind in kinds if kind[1] in LEADER_ROLES))
         model.add(others == sum(placed[kind, name] for kind in kinds if kind[1] not in LEADER_ROLES))
         pairs.append(model.new_int_var(0, len(instance.members) ** 2, ""))
@@ -112,21 +115,21 @@ def _add_requirement(
 
 def _add_levels(
     model: cp_model.CpModel, used: Mapping[str, cp_model.IntVar], wish: Wish, snapshot: Snapshot
-) -> tuple[cp_model.LinearExprT, cp_model.LinearExprT]:
+) -> tuple[cp_model.LinearExpr, cp_model.LinearExpr]:
     """Return the nearest level of which one domain has everybody, and how many of the preferred level are used."""
     levels = _levels(wish, snapshot)
     if not levels:
-        return 0, 0
+        return model.new_constant(0), model.new_constant(0)
     nearest = [model.new_bool_var("") for _ in (*levels, None)]
     model.add_exactly_one(nearest)
-    counts: list[cp_model.LinearExprT] = []
+    counts: list[cp_model.LinearExpr] = []
     for level, is_nearest in zip(levels, nearest, strict=False):
         domains = {_domain(snapshot, level, name): model.new_bool_var("") for name in used}
         for name, is_used in used.items():
             model.add(is_used <= domains[_domain(snapshot, level, name)])
-        counts.append(sum(domains.values()))
+        counts.append(cp_model.LinearExpr.sum(list(domains.values())))
         model.add(counts[-1] <= 1).only_enforce_if(is_nearest)
-    return sum(number * each for number, each in enumerate(nearest)), counts[0]
+    return cp_model.LinearExpr.weighted_sum(nearest, range(len(nearest))), counts[0]
 
 
 def _levels(wish: Wish, snapshot: Snapshot) -> tuple[Level, ...]:

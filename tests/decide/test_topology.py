@@ -56,9 +56,22 @@ def test_a_gang_that_requires_a_block_waits_although_two_blocks_together_would_d
     assert len(seats(admit_gang(structs.replace(gang, required_level=None), network))) == 5
 
 
-def test_of_two_blocks_that_take_the_gang_it_gets_the_tighter_one() -> None:
-    network = network_of(nodes_of({"a": [8, 8], "b": [2, 3], "c": [8, 8, 8]}))
-    assert blocks(admit_gang(a_gang(*workers(4), required_level=BLOCK), network)) == {"b"}
+def test_of_two_blocks_in_which_the_gang_takes_as_many_nodes_it_gets_the_tighter_one() -> None:
+    network = network_of(nodes_of({"a": [4, 4, 4], "b": [4, 3], "c": [4, 4]}))
+    assert blocks(admit_gang(a_gang(*workers(6), required_level=BLOCK), network)) == {"b"}
+
+
+def test_a_block_in_which_the_gang_takes_fewer_nodes_comes_before_a_tighter_one() -> None:
+    network = network_of(nodes_of({"a": [8, 8, 8], "b": [2, 3], "c": [8, 8]}))
+    assert blocks(admit_gang(a_gang(*workers(4), required_level=BLOCK), network)) == {"c"}
+    assert blocks(admit_gang(a_gang(*workers(4), preferred_level=BLOCK), network)) == {"c"}
+
+
+def test_among_blocks_with_as_few_nodes_the_one_with_more_workers_beside_their_server_comes_first() -> None:
+    network = network_of(nodes_of({"a": [3, 3], "b": [5, 4]}))
+    job = [a_pod("ps-0", gpu=0, role="ps"), *workers(6)]
+    placed = admit_gang(a_gang(*job, required_level=BLOCK), network)
+    assert blocks(placed) == {"b"}
 
 
 def test_members_above_min_available_are_in_the_same_block_or_wait() -> None:
@@ -115,7 +128,9 @@ def test_followers_are_in_the_same_block() -> None:
 
 
 def test_members_that_must_not_share_a_node_find_the_block_with_enough_nodes() -> None:
-    network = network_of(nodes_of({"a": [8, 8], "b": [1, 1, 1]}))
+    nodes = nodes_of({"a": [8, 8], "b": [1, 1, 1]})
+    named = [structs.replace(node, labels={**node.labels, "kubernetes.io/hostname": node.name}) for node in nodes]
+    network = network_of(named)
     apart = Relations(anti_affinity=(AffinityTerm("kubernetes.io/hostname", JOB, ("default",)),))
     members = workers(3, shape=a_shape(relations=apart), labels={"job": "j"})
     assert blocks(admit_gang(a_gang(*members, required_level=BLOCK), network)) == {"b"}
