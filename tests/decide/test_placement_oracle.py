@@ -25,10 +25,16 @@ from tests.decide.oracle import Instance, is_valid, kinds_of, plan
 from tests.network import BLOCK, LEVELS, SPINE
 
 INSTANCES = int(os.environ.get("ORACLE_INSTANCES", "1000")) // 10
-"""Of each kind; a second or two. These are ten times as large as the other oracles' and take CP-SAT as much longer."""
+"""Of each kind; a second or two. CP-SAT takes ten times as long for these as for those of the other oracles."""
 
 MOST_ABOVE = 0.02
-"""How far above CP-SAT's the sums may be, over all gangs of a kind."""
+"""How far above CP-SAT's the sums may be, over all gangs."""
+
+MOST_ABOVE_IN_KIND = 0.05
+"""The same over those that wish for the same, of which a short run has so few that one gang makes a percent."""
+
+MOST_UNSOLVED = 0.02
+"""Of the gangs, those with which CP-SAT may not be done. So far there has been none."""
 
 MOST_MISSED = 1 / 1000
 """Of the gangs that fit, those that the planner may refuse if their members are of several shapes."""
@@ -150,15 +156,24 @@ def _percentile(values: Sequence[int], percent: int) -> int:
     return values[min(len(values) - 1, len(values) * percent // 100)]
 
 
-@pytest.mark.parametrize("title", WISHES)
-def test_few_domains_few_nodes_and_workers_beside_their_servers(title: str, capsys: pytest.CaptureFixture[str]) -> None:
-    tally = compare(title, WISHES[title])
-    with capsys.disabled():
-        print("\n" + report(title, tally))  # noqa: T201 - the distribution belongs into the test's report
-    refused = Counter(tally.refused.values())
-    assert not refused["one shape"]
-    assert refused["several shapes"] <= MOST_MISSED * tally.fitting["several shapes"]
-    assert len(tally.unsolved) <= MOST_ABOVE * INSTANCES, "the sums are of too few gangs"
-    for name in ("domains", "nodes", "apart"):
-        assert tally.planned[name] <= (1 + MOST_ABOVE) * tally.best[name], f"{name}: more than need be"
-    assert 0.3 * INSTANCES < tally.fitting.total() < 0.95 * INSTANCES, "what always or never fits tests nothing"
+def test_few_domains_few_nodes_and_workers_beside_their_servers(capsys: pytest.CaptureFixture[str]) -> None:
+    planned, best = Counter[str](), Counter[str]()
+    for title, wish in WISHES.items():
+        tally = compare(title, wish)
+        with capsys.disabled():
+            print("\n" + report(title, tally))  # noqa: T201 - the distribution belongs into the test's report
+        refused = Counter(tally.refused.values())
+        assert not refused["one shape"]
+        assert refused["several shapes"] <= MOST_MISSED * tally.fitting["several shapes"]
+        assert len(tally.unsolved) <= MOST_UNSOLVED * INSTANCES, "the sums are of too few gangs"
+        assert 0.3 * INSTANCES < tally.fitting.total() < 0.95 * INSTANCES, "what always or never fits tests nothing"
+        assert excessive(tally.planned, tally.best, MOST_ABOVE_IN_KIND) == []
+        planned += tally.planned
+        best += tally.best
+    assert excessive(planned, best, MOST_ABOVE) == []
+    assert best["domains"] > 1.1 * INSTANCES, "what always fits one block tests nothing"
+
+
+def excessive(planned: Counter[str], best: Counter[str], most_above: float) -> list[str]:
+    """Return what there is more of than may be."""
+    return [name for name in best if planned[name] > (1 + most_above) * best[name]]
