@@ -9,9 +9,10 @@ the planner itself, so that roles, minimums and relations count as they do in an
 topology-aware scheduling, kube-scheduler's TopologyPlacement.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import combinations, groupby
+from itertools import accumulate, combinations, groupby
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -159,6 +160,7 @@ class _Search:
         self._counts = [counts[shape] for shape in self._shapes]
         self._layout = columns_of(snapshot).layout
         self._capacities = [capacities(shape, snapshot) for shape in self._shapes]
+        self._listed = [found.tolist() for found in self._capacities]  # numpy is slower for a few nodes at a time
         self._outer = self._outer_parts(frozenset(snapshot.rooms))
         self.most = max((self._count(part) for part in self._outer), default=0)
 
@@ -187,9 +189,9 @@ class _Search:
         """Return how many nodes of the part the members need at least: each shape for itself, on the largest nodes."""
         rows = [self._layout.row_of[name] for name in part.nodes]
         fewest = 1
-        for found, takes, count in zip(self._capacities, part.takes, self._counts, strict=True):
-            largest = np.sort(found[rows])[::-1]
-            fewest = max(fewest, 1 + int(np.searchsorted(np.cumsum(largest), min(takes, count))))
+        for found, takes, count in zip(self._listed, part.takes, self._counts, strict=True):
+            largest = sorted((found[row] for row in rows), reverse=True)
+            fewest = max(fewest, 1 + bisect_left(list(accumulate(largest)), min(takes, count)))
         return fewest
 
     def _outer_parts(self, everywhere: Area) -> list[_Part]:
