@@ -1,0 +1,1 @@
+"""How do the extender's costs grow with the cluster? In one process, without a control plane."""
