@@ -98,19 +98,25 @@ def _add_placing(add_parser: _AddParser, kept: argparse.ArgumentParser) -> None:
 def _add_growth(add_parser: _AddParser, kept: argparse.ArgumentParser) -> None:
     growing = add_parser("growth", parents=[kept], help="costs by size; needs no control plane")
     growing.add_argument("--part", nargs="+", default=list(PARTS), choices=list(PARTS))
-    growing.add_argument("--nodes", type=int, nargs="+", default=USUAL_SIZES.nodes)
-    growing.add_argument("--members", type=int, nargs="+", default=USUAL_SIZES.members)
+    growing.add_argument("--nodes", type=int, nargs="+", default=USUAL_SIZES.nodes, help="of the plan")
+    growing.add_argument("--members", type=int, nargs="+", default=USUAL_SIZES.members, help="of the plan")
+    growing.add_argument("--clusters", type=int, nargs="+", default=USUAL_SIZES.clusters, help="nodes of the rest")
     growing.add_argument(
         "--usual", type=int, nargs=2, default=USUAL_SIZES.usual, metavar=("NODES", "MEMBERS"), help="beside what grows"
     )
     growing.add_argument("--pods-per-node", type=int, default=USUAL_SIZES.pods_per_node)
-    growing.add_argument("--tries", type=int, default=USUAL_SIZES.tries, help="of which the median is taken")
+    growing.add_argument("--tries", type=int, default=USUAL_SIZES.tries, help="of a plan; in proportion, of the rest")
     growing.set_defaults(run=_growth)
 
 
 def _growth(options: argparse.Namespace) -> Iterator[Row]:
     sizes = Sizes(
-        tuple(options.nodes), tuple(options.members), tuple(options.usual), options.pods_per_node, options.tries
+        nodes=tuple(options.nodes),
+        members=tuple(options.members),
+        usual=tuple(options.usual),
+        clusters=tuple(options.clusters),
+        pods_per_node=options.pods_per_node,
+        tries=options.tries,
     )
     for part in options.part:
         yield from PARTS[part](sizes)

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from math import log, nan
 
-
-def growth(sizes: Sequence[float], costs: Sequence[float]) -> list[tuple[float, float]]:
-    """Return for each size the exponent since the one before it, and since the first; not a number for the first."""
-    others = range(1, len(sizes))
-    return [(nan, nan), *((_slope(sizes, costs, n - 1, n), _slope(sizes, costs, 0, n)) for n in others)]
+from e2e.bench.report import Row
 
 
-def _slope(sizes: Sequence[float], costs: Sequence[float], first: int, last: int) -> float:
-    return log(costs[last] / costs[first]) / log(sizes[last] / sizes[first])
+def with_exponents(rows: Sequence[Row], *, by: str, cost: str = "ms") -> list[Row]:
+    """Add to each row the exponent since the one before it, and since the first; `by` is the column of sizes."""
+    sizes, costs = [[float(row[column]) for row in rows] for column in (by, cost)]
+
+    def exponent(first: int, last: int) -> float:
+        return log(costs[last] / costs[first]) / log(sizes[last] / sizes[first]) if first < last else nan
+
+    return [
+        {**row, "exponent": exponent(max(0, number - 1), number), "from the first": exponent(0, number)}
+        for number, row in enumerate(rows)
+    ]

@@ -10,22 +10,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from msgspec import Struct
 
+from e2e.bench.growth.world import LONG_S, World
 from extender.config import ServerConfig
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.pod import Pod
-from extender.observe.metrics import Metrics
-from extender.state.cluster import Cluster
-from extender.state.planning import Deadlines, Planner
-from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind, Posting
 from extender.verbs.server import PREFIX, Verbs, make_app
-from extender.verbs.turns import Turns
 
 NOTHING = f"{PREFIX}/nothing"
 """The path of a handler that takes the body and does nothing."""
-
-DEADLINES = Deadlines(gathering_s=30, binding_s=60, patience_s=30)
 
 
 class NoApiServer:
@@ -42,6 +37,13 @@ class NoApiServer:
     async def release(self, _lock: str, _node: str, _pod: Pod) -> None:
         """Refuse."""
         raise NotImplementedError
+
+
+class CallTime(Struct, frozen=True):
+    """How long a call takes, by the clock and of CPU time."""
+
+    wall_s: float
+    cpu_s: float
 
 
 class Client:
@@ -62,20 +64,19 @@ class Client:
         length = answer.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
         return await self._reader.readexactly(int(length))
 
-    async def timed_s(self, path: str, body: bytes) -> float:
-        """Return how long a call takes, in seconds."""
-        started_s = time.perf_counter()
+    async def timed(self, path: str, body: bytes) -> CallTime:
+        """Return how long a call takes."""
+        started_s, cpu_s = time.perf_counter(), time.thread_time()
         await self.post(path, body)
-        return time.perf_counter() - started_s
+        cpu_s = time.thread_time() - cpu_s
+        return CallTime(time.perf_counter() - started_s, cpu_s)
 
 
 @asynccontextmanager
-async def serving(cluster: Cluster, planner: Planner) -> AsyncIterator[Client]:
+async def serving(world: World) -> AsyncIterator[Client]:
     """Serve the verbs on this state, and a handler that does nothing behind the same middleware."""
-    metrics = Metrics("bench")
-    turns, nobody = Turns(cluster, metrics), NoApiServer()
-    posting = Posting(nobody, nobody, time.time, DEADLINES.binding_s)
-    bind = Bind(cluster, planner, Barrier(cluster, metrics), turns, posting)
+    cluster, planner, metrics, nobody = world.cluster, world.planner, world.metrics, NoApiServer()
+    bind = Bind(cluster, planner, world.barrier, world.turns, Posting(nobody, nobody, time.time, LONG_S))
     verbs = Verbs(cluster, planner, bind, metrics, lambda: True)
     app = make_app(verbs, [web.post(NOTHING, _nothing)], metrics, ServerConfig().max_body_mib * 2**20)
     runner = web.AppRunner(app, access_log=None)

@@ -6,7 +6,7 @@ what a Deployment does. Their managedFields and images are sent to every watcher
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from random import Random
 from typing import Any, Final
 
@@ -139,10 +139,13 @@ def make_member(terms: GangTerms, number: int) -> Object:
 
 
 def make_pod_of_node(node: int, number: int, used_gpus: int) -> Object:
-    """Return one of the pods that run on a node: workers of two GPUs each until that many are in use, then others."""
+    """Return one of the pods that run on a node: workers of two GPUs each until that many are in use, then others.
+
+    Up to eight workers, on as many nodes, are a job.
+    """
     serial = node * 1000 + number
     if 2 * number < used_gpus:
-        job = f"running-{serial % 997}-{node // 4}"
+        job = f"running-{node // 8}-{number}"
         amounts = {"cpu": str(4 + serial % TEMPLATES), "memory": "64Gi", "nvidia.com/gpu": "2"}
         annotations = {
             "gang.scheduling.koordinator.sh/name": job,
@@ -189,13 +192,12 @@ def node_pages(nodes: int) -> Iterator[bytes]:
     yield from _pages(make_node(number) for number in range(nodes))
 
 
-def pod_pages(nodes: int, pods_per_node: int) -> Iterator[bytes]:
-    """Yield the list of all pods, page by page, the same ones every time."""
+def pod_pages(nodes: int, pods_per_node: int, most_used: int = GPUS) -> Iterator[bytes]:
+    """Yield the list of all pods, page by page, the same ones every time; they use at most so many GPUs of a node."""
     chance = Random("pods")  # noqa: S311 - chance that can be repeated
     used = chance.choices(list(USED_GPUS), weights=list(USED_GPUS.values()), k=nodes)
-    yield from _pages(
-        make_pod_of_node(node, number, used[node]) for node in range(nodes) for number in range(pods_per_node)
-    )
+    places = product(range(nodes), range(pods_per_node))
+    yield from _pages(make_pod_of_node(node, number, min(most_used, used[node])) for node, number in places)
 
 
 def without_managed_fields(one: Object) -> Object:

@@ -6,6 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from e2e.bench.growth.plan import measure_plan, measure_plan_growth
+from e2e.bench.growth.state import measure_events, measure_sync
+from e2e.bench.growth.verbs import measure_filter, measure_verbs
 from e2e.bench.report import Row
 
 
@@ -13,16 +15,22 @@ class Sizes(Struct, frozen=True):
     """What is measured; `usual` are the nodes and the members beside which the other of the two grows."""
 
     nodes: tuple[int, ...] = (500, 1_000, 2_000, 5_000, 10_000)
-    """Kubernetes itself is made for 5,000."""
+    """Of the plan. Kubernetes itself is made for 5,000."""
 
     members: tuple[int, ...] = (8, 40, 200, 1_000, 4_000)
     usual: tuple[int, int] = (5_000, 1_000)
+    clusters: tuple[int, ...] = (100, 1_000, 5_000, 10_000)
+    """Of the state and the verbs, in nodes."""
+
     pods_per_node: int = 10
     tries: int = 5
-    """Of which the median is taken."""
+    """Of a plan; of what is quicker than that there are more, as many times as is said here."""
 
 
 USUAL_SIZES = Sizes()
+
+EVENTS, CALLS, CALLS_IN_TURN = 20, 20, 200
+"""A 99th percentile takes a thousand, a median a hundred."""
 
 
 def _plan(sizes: Sizes) -> Iterator[Row]:
@@ -37,4 +45,23 @@ def _plan(sizes: Sizes) -> Iterator[Row]:
     )
 
 
-PARTS: Final[dict[str, Callable[[Sizes], Iterator[Row]]]] = {"plan": _plan}
+def _state(sizes: Sizes) -> Iterator[Row]:
+    yield from measure_events(nodes=sizes.clusters, pods_per_node=sizes.pods_per_node, tries=EVENTS * sizes.tries)
+    yield from measure_sync(nodes=sizes.clusters, pods_per_node=sizes.pods_per_node)
+
+
+def _verbs(sizes: Sizes) -> Iterator[Row]:
+    yield from measure_verbs(nodes=sizes.clusters, pods_per_node=sizes.pods_per_node, calls=CALLS * sizes.tries)
+
+
+def _filter(sizes: Sizes) -> Iterator[Row]:
+    calls = CALLS_IN_TURN * sizes.tries
+    yield from measure_filter(nodes=sizes.usual[0], pods_per_node=sizes.pods_per_node, calls=calls)
+
+
+PARTS: Final[dict[str, Callable[[Sizes], Iterator[Row]]]] = {
+    "plan": _plan,
+    "state": _state,
+    "verbs": _verbs,
+    "filter": _filter,
+}
