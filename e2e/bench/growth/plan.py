@@ -11,8 +11,9 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from time import thread_time
-from typing import Final
+from typing import Any, Final, TypeAlias
 
+from cachetools import LRUCache
 from msgspec import Struct, structs
 
 from e2e.bench.growth.exponent import with_exponents
@@ -22,9 +23,12 @@ from e2e.bench.growth.world import World, filled_world
 from e2e.bench.report import Row
 from extender.decide.gang import admit_gang
 from extender.model.gang import Gang
+from extender.model.node import NodeRoom
+from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.topology import Topology
 from extender.model.verdict import Placed
+from extender.state.cluster import REMEMBERED_TABLES
 from extender.wire.topology_own import PREFERRED, REQUIRED
 
 CALLS: Final = 20
@@ -46,6 +50,9 @@ KINDS: Final[dict[str, Callable[[int], GangTerms]]] = {
 """Gangs of so many members, of one GPU each where nothing else is said."""
 
 GROWING: Final = ("anywhere", "near", "in a zone", "4 PS, near")
+
+
+_Tables: TypeAlias = LRUCache[tuple[str, PodShape], dict[str, tuple[NodeRoom, Any]]]
 
 
 class _Costs(Struct, frozen=True):
@@ -140,11 +147,12 @@ def _least_costs(snapshot: Snapshot, gang: Gang, tries: int) -> _Costs:
 def _plan_twice(snapshot: Snapshot, gang: Gang, number: int) -> tuple[float, float]:
     """Return how many seconds the plan takes on a cold snapshot and on the next one."""
     topology = Topology(snapshot.topology.levels, snapshot.topology.labels)
-    first = Snapshot(1, snapshot.rooms, snapshot.namespaces, topology=topology)
+    remembered: _Tables = LRUCache(REMEMBERED_TABLES)
+    first = Snapshot(1, snapshot.rooms, snapshot.namespaces, remembered, topology)
     cold_s = _timed(gang, first)
     step = round(1 / CHANGED)
     changed = {name: structs.replace(room) for name, room in list(first.rooms.items())[number % step :: step]}
-    following = Snapshot(2, {**first.rooms, **changed}, first.namespaces, first.remembered, topology)
+    following = Snapshot(2, {**first.rooms, **changed}, first.namespaces, remembered, topology)
     return cold_s, _timed(gang, following)
 
 
