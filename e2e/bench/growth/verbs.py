@@ -12,17 +12,27 @@ import orjson
 
 from e2e.bench.growth.exponent import with_exponents
 from e2e.bench.growth.loopback import NOTHING, CallTime, Client, serving
-from e2e.bench.growth.objects import GPUS, NAMESPACE, GangTerms, Object, make_member, node_name, without_managed_fields
+from e2e.bench.growth.objects import (
+    BLOCK,
+    GPUS,
+    NAMESPACE,
+    GangTerms,
+    Object,
+    make_member,
+    node_name,
+    without_managed_fields,
+)
 from e2e.bench.growth.world import World, filled_world
 from e2e.bench.report import Row, percentile
 from extender.model.claim import gang_key
 from extender.verbs.server import PREFIX
+from extender.wire.topology_own import REQUIRED
 
 FILTER, PRIORITIZE = f"{PREFIX}/filter", f"{PREFIX}/prioritize"
 
 PLANNED: Final = GangTerms("planned", workers=8)
-HUGE: Final = GangTerms("huge", workers=2, gpus=1000)
-"""No node has so many, so that it waits for ever."""
+HUGE: Final = GangTerms("huge", workers=BLOCK * GPUS + 1, annotations={REQUIRED: "block"})
+"""Every member finds a node, but no block takes the gang, so that it waits for ever."""
 
 SAMPLE: Final = 500
 """So many of 5,000 nodes kube-scheduler offers by itself; all, if it is told to look at all."""
