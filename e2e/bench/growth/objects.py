@@ -129,7 +129,8 @@ def make_member(terms: GangTerms, number: int) -> Object:
     """Return one of a gang's pods as it is created, the parameter servers first."""
     is_server = number < terms.servers
     role, index = ("ps", number) if is_server else ("worker", number - terms.servers)
-    amounts = {"cpu": "4", "memory": "16Gi"} | ({} if is_server else {"nvidia.com/gpu": str(terms.gpus)})
+    gpus = 0 if is_server else terms.gpus
+    amounts = {"cpu": "4", "memory": "16Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
     annotations = {
         "gang.scheduling.koordinator.sh/name": terms.name,
         "gang.scheduling.koordinator.sh/min-available": str(terms.members),

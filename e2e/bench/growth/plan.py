@@ -45,6 +45,7 @@ KINDS: Final[dict[str, Callable[[int], GangTerms]]] = {
     "near": lambda members: GangTerms("near", members, annotations=NEAR),
     "in a zone": lambda members: GangTerms("in-a-zone", members, annotations={REQUIRED: "zone"}),
     "4 PS, near": lambda members: GangTerms("with-servers", members - SERVERS, SERVERS, annotations=NEAR),
+    "no GPUs, near": lambda members: GangTerms("without-gpus", members, gpus=0, annotations=NEAR),
     "whole nodes, near": lambda members: GangTerms("whole", members, gpus=8, annotations=NEAR),
 }
 """Gangs of so many members, of one GPU each where nothing else is said."""
