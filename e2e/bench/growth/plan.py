@@ -2,8 +2,8 @@
 
 Cold is a snapshot of which nothing was looked up before, not even its domains: the first gang of a shape after the
 start pays that. Warm is the next snapshot, with 1 % of its rooms changed and what was worked out for the others handed
-on. That is what a running extender meets: its state hands on the last 64 tables of `decide/room.py` from snapshot to
-snapshot, and the domains as long as no node changes.
+on. That is what a running extender meets: its state hands on what was looked up for the last 64 questions from snapshot
+to snapshot, and the domains as long as no node changes.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from time import thread_time
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from cachetools import LRUCache
 from msgspec import Struct, structs
@@ -23,7 +23,6 @@ from e2e.bench.growth.world import World, filled_world
 from e2e.bench.report import Row
 from extender.decide.gang import admit_gang
 from extender.model.gang import Gang
-from extender.model.node import NodeRoom
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.topology import Topology
@@ -51,9 +50,6 @@ KINDS: Final[dict[str, Callable[[int], GangTerms]]] = {
 """Gangs of so many members, of one GPU each where nothing else is said."""
 
 GROWING: Final = ("anywhere", "near", "in a zone", "4 PS, near")
-
-
-_Tables: TypeAlias = LRUCache[tuple[str, PodShape], dict[str, tuple[NodeRoom, Any]]]
 
 
 class _Costs(Struct, frozen=True):
@@ -148,7 +144,7 @@ def _least_costs(snapshot: Snapshot, gang: Gang, tries: int) -> _Costs:
 def _plan_twice(snapshot: Snapshot, gang: Gang, number: int) -> tuple[float, float]:
     """Return how many seconds the plan takes on a cold snapshot and on the next one."""
     topology = Topology(snapshot.topology.levels, snapshot.topology.labels)
-    remembered: _Tables = LRUCache(REMEMBERED_TABLES)
+    remembered: LRUCache[tuple[str, PodShape], Any] = LRUCache(REMEMBERED_TABLES)
     first = Snapshot(1, snapshot.rooms, snapshot.namespaces, remembered, topology)
     cold_s = _timed(gang, first)
     step = round(1 / CHANGED)
