@@ -35,11 +35,12 @@ oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: 
 soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)
 	LEDGER_STEPS=100000 $(BIN)/pytest -s --timeout 1800 tests/state/test_card_ledger.py
 
-bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, whole GPUs kept free and a day's jobs (20 minutes; figures in .cache/)
+bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, whole GPUs kept free, a day's jobs and costs by size (25 minutes; figures in .cache/)
 	@mkdir -p .cache
 	@$(BIN)/python -m e2e.bench fragmentation --out .cache/fragmentation.json
 	@$(BIN)/python -m e2e.bench packing --out .cache/packing.json
 	@$(BIN)/python -m e2e.bench stream --out .cache/stream.json --plot .cache/stream.png
+	@$(BIN)/python -m e2e.bench growth --out .cache/growth.json
 	@$(BIN)/python -m e2e.bench waiting-load --mode filter hold --out .cache/waiting-load.json
 	@$(BIN)/python -m e2e.bench time-to-whole --mode filter hold --out .cache/time-to-whole.json
 

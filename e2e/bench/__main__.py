@@ -3,19 +3,22 @@
 import argparse
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from e2e.bench.bar_chart import draw_bars
 from e2e.bench.fragmentation import measure_against_optimum, measure_fragmentation
+from e2e.bench.growth.parts import PARTS, USUAL_SIZES, Sizes
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
 from e2e.bench.stream import LONGEST_BACKOFF_S, measure_stream
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import measure_waiting_load
 from e2e.cluster import Cluster, Mode, Namespace, start_cluster
+
+_AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 _namespaces = itertools.count(1)
 
@@ -24,7 +27,8 @@ def main() -> int:
     """Run the bench that the arguments name."""
     options = _parser().parse_args()
     rows = list(options.run(options))
-    print("", table(rows), sep="\n")
+    for _, alike in itertools.groupby(rows, key=tuple):
+        print("", table(list(alike)), sep="\n")
     if options.out:
         write(options.out, rows)
     if getattr(options, "plot", None):
@@ -63,17 +67,23 @@ def _parser() -> argparse.ArgumentParser:
     whole.add_argument("--seed", type=int, default=1)
     whole.add_argument("--event", nargs="+", default=list(EVENTS), choices=list(EVENTS), metavar="EVENT")
     whole.set_defaults(measure=_time_to_whole)
-    cards = benches.add_parser("fragmentation", parents=[kept], help="whole GPUs kept free; needs no control plane")
+    _add_placing(benches.add_parser, kept)
+    _add_growth(benches.add_parser, kept)
+    return parser
+
+
+def _add_placing(add_parser: _AddParser, kept: argparse.ArgumentParser) -> None:
+    cards = add_parser("fragmentation", parents=[kept], help="whole GPUs kept free; needs no control plane")
     cards.add_argument("--nodes", type=int, default=16)
     cards.add_argument("--cards", type=int, default=4, help="of each node")
     cards.add_argument("--arrivals", type=int, default=2000, help="of each stream")
     cards.add_argument("--streams", type=int, default=5, help="of each load")
     cards.add_argument("--load", type=float, nargs="+", default=[0.5, 0.7, 0.9], help="parts of all cards asked for")
     cards.set_defaults(run=_fragmentation)
-    small = benches.add_parser("packing", parents=[kept], help="the same for small sets, against CP-SAT's optimum")
+    small = add_parser("packing", parents=[kept], help="the same for small sets, against CP-SAT's optimum")
     small.add_argument("--sets", type=int, default=500)
     small.set_defaults(run=lambda options: measure_against_optimum(cases=options.sets))
-    jobs = benches.add_parser("stream", parents=[kept], help="a day's training jobs; needs no control plane")
+    jobs = add_parser("stream", parents=[kept], help="a day's training jobs; needs no control plane")
     jobs.add_argument("--nodes", type=int, nargs="+", default=[8, 16], help="of four GPUs each")
     jobs.add_argument("--jobs", type=int, default=1158, help="of each stream; as many as come in a day")
     jobs.add_argument("--streams", type=int, default=5)
@@ -83,7 +93,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     jobs.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures there as a PNG")
     jobs.set_defaults(run=_stream, named_by=("GPUs", "placed as"))
-    return parser
+
+
+def _add_growth(add_parser: _AddParser, kept: argparse.ArgumentParser) -> None:
+    growing = add_parser("growth", parents=[kept], help="costs by size; needs no control plane")
+    growing.add_argument("--part", nargs="+", default=list(PARTS), choices=list(PARTS))
+    growing.add_argument("--nodes", type=int, nargs="+", default=USUAL_SIZES.nodes, help="of the plan")
+    growing.add_argument("--members", type=int, nargs="+", default=USUAL_SIZES.members, help="of the plan")
+    growing.add_argument("--clusters", type=int, nargs="+", default=USUAL_SIZES.clusters, help="nodes of the rest")
+    growing.add_argument(
+        "--usual", type=int, nargs=2, default=USUAL_SIZES.usual, metavar=("NODES", "MEMBERS"), help="beside what grows"
+    )
+    growing.add_argument("--pods-per-node", type=int, default=USUAL_SIZES.pods_per_node)
+    growing.add_argument("--tries", type=int, default=USUAL_SIZES.tries, help="of a plan; in proportion, of the rest")
+    growing.set_defaults(run=_growth)
+
+
+def _growth(options: argparse.Namespace) -> Iterator[Row]:
+    sizes = Sizes(
+        nodes=tuple(options.nodes),
+        members=tuple(options.members),
+        usual=tuple(options.usual),
+        clusters=tuple(options.clusters),
+        pods_per_node=options.pods_per_node,
+        tries=options.tries,
+    )
+    for part in options.part:
+        yield from PARTS[part](sizes)
 
 
 def _stream(options: argparse.Namespace) -> Iterator[Row]:

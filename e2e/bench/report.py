@@ -1,6 +1,7 @@
 """How are figures shown, and kept?"""
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from statistics import quantiles
 
@@ -27,5 +28,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def shown(value: str | float) -> str:
-    """Return a figure as the table has it."""
-    return value if isinstance(value, str) else f"{value:.3f}".rstrip("0").rstrip(".")
+    """Return a figure as the table has it; what is not a number is left out."""
+    if isinstance(value, str):
+        return value
+    return "" if isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
