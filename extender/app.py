@@ -30,10 +30,13 @@ from extender.effects.podgroup_status import PodGroupStatusWriter
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.planning import Deadlines, Planner
+from extender.verbs.agreement import Agreement
 from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind, Posting
+from extender.verbs.filter import Filter
 from extender.verbs.health import Health
-from extender.verbs.server import KEEP_ALIVE_S, Verbs, make_app
+from extender.verbs.preempt import Preempt
+from extender.verbs.server import KEEP_ALIVE_S, Answers, Verbs, make_app
 from extender.verbs.turns import Turns
 from extender.watch.reflector import Reflector, Source
 from extender.watch.sources import (
@@ -110,7 +113,13 @@ class App:
         locks = NodeLocks(api, self._turns.lock_use, time.time)
         posting = Posting(Binder(api, self._metrics), locks, time.time, gangs.binding_seconds)
         bind = Bind(self._cluster, self._planner, self._barrier, self._turns, posting)
-        self._verbs = Verbs(self._cluster, self._planner, bind, self._metrics, self._health.is_ready)
+        answers = Answers(
+            filter=Filter(self._cluster, self._planner, config.percentage_of_nodes_to_score),
+            preempt=Preempt(self._cluster, self._planner),
+            bind=bind,
+            agreement=Agreement(self._cluster, self._metrics),
+        )
+        self._verbs = Verbs(self._cluster, answers, self._metrics, self._health.is_ready)
 
     async def run(self) -> None:
         """Serve until told to stop."""

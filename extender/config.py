@@ -200,6 +200,10 @@ class GangExtenderConfiguration(_Section):
     scheduler_names: Annotated[list[str], Field(min_length=1)] = ["gang-scheduler"]
     """Pods that name another scheduler never come here: unbound, they do not count as members of a gang."""
 
+    percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 1
+    """As the KubeSchedulerConfiguration has it for schedulerNames; 0 where that does not say it. It tells a node that
+    kube-scheduler refused from one that it did not look at. The default is what scheduler-config/dedicated.yaml has."""
+
     server: ServerConfig = ServerConfig()
     gangs: GangConfig = GangConfig()
     gpus: GpuConfig = GpuConfig()

@@ -56,11 +56,11 @@ class FreeLocks:
 class Rig:
     """One extender; `now_s` is its clock."""
 
-    def __init__(self, *nodes: Node, levels: tuple[Level, ...] = ()) -> None:
+    def __init__(self, *nodes: Node, levels: tuple[Level, ...] = (), percentage: int = 1) -> None:
         self.now_s = 1000.0
         self.cluster = Cluster(["gang-scheduler"], levels=levels)
         self.planner = Planner(self.cluster, Deadlines(GATHERING_S, BINDING_S, PATIENCE_S))
-        self.filter = Filter(self.cluster, self.planner)
+        self.filter = Filter(self.cluster, self.planner, percentage)
         metrics = Metrics("test")
         self.barrier = Barrier(self.cluster, metrics)
         self.turns = Turns(self.cluster, metrics)

@@ -1,7 +1,8 @@
 """Which node is filled next with what is left of a gang?
 
-One that holds siblings; one whose devices are not wasted on members that need none; the one that takes most, at the
-least cost in whole cards (`wear`), and then the tightest; among equals one near siblings on the network.
+One that holds siblings, and a leader among them before the others; one whose devices are not wasted on members that
+need none; the one that takes most, at the least cost in whole cards (`wear`), and then the tightest; among equals one
+near siblings on the network.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.decide.columns import MOST, Column, Mask, columns_of
+from extender.decide.leaders import Homes
 from extender.decide.room import capacities
 from extender.decide.trial import Trial
 from extender.model.member import Member
@@ -71,16 +73,14 @@ class _Offers(NamedTuple):
     spare: Column
 
 
-def best_nodes(
-    classes: Sequence[MemberClass], trial: Trial, homes: Collection[str]
-) -> Iterator[tuple[str, Sequence[int]]]:
+def best_nodes(classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield the best node for what is left and how many of each class it takes, again and again until none takes any.
 
     They must be placed on the trial, and taken off what is left, before the next one is asked for. `homes` are nodes
     that hold siblings; where there are none, the others go near the first.
     """
     names = columns_of(trial.snapshot).layout.names
-    near = homes
+    near: Collection[str] = homes
     while any(one.left for one in classes):
         before = [len(one.left) for one in classes]
         offers = _offers(classes, trial)
@@ -107,13 +107,13 @@ def _is_outdated(counts: Sequence[int], before: Sequence[int], classes: Sequence
 
 
 def _ranked(
-    offers: _Offers, classes: Sequence[MemberClass], trial: Trial, homes: Collection[str], near: Collection[str]
+    offers: _Offers, classes: Sequence[MemberClass], trial: Trial, homes: Homes, near: Collection[str]
 ) -> NDArray[np.intp]:
     """Return the rows of the nodes that take any, the best first; among equals as they stand on the network."""
     layout = columns_of(trial.snapshot).layout
     total = offers.counts.sum(axis=0)
     rows = layout.order[total[layout.order] > 0]
-    strange = ~layout.mask(homes)[rows]
+    strange = -layout.mask(homes)[rows].astype(int) - layout.mask(node for node, leads in homes.items() if leads)[rows]
     is_needed = any(one.left and one.shape.asks_for_devices for one in classes)
     wasteful = np.zeros(len(rows), np.bool_) if is_needed else layout.with_devices[rows]
     steps = layout.steps_from(near)[rows]

@@ -6,13 +6,13 @@ The rule is Koordinator's (its Strict mode), decided here on the whole cluster b
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from msgspec import Struct, structs
 
 from extender.decide.absent import expect_absent, expect_followers
-from extender.decide.leaders import bring_together
+from extender.decide.leaders import Homes, bring_together, homes_of
 from extender.decide.packing import Packing, pack_gang
 from extender.decide.ranks import seat_by_rank
 from extender.decide.room import reasons_by_node
@@ -80,10 +80,10 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
 
     # 4. Is there room for them, and for how many others beside them?
     needs = Needs(len(minimum) + required, Counter(_roles(minimum)))
-    homes = {pod.node_name for pod in gang.bound} | _nodes(kept)
+    homes = homes_of([*((pod.role, pod.node_name) for pod in gang.bound), *_seats_of(kept)])
     ground = _Ground(snapshot, homes, avoid)
     place = partial(_place_beside, company, partial(_place, minimum, others, needs, ground), ground)
-    admission = place_near(gang, [*minimum, *others], needs.required, snapshot, homes | company.nodes, place)
+    admission = place_near(gang, [*minimum, *others], needs.required, snapshot, homes.keys() | company.nodes, place)
     if isinstance(admission, NoRoom):
         return admission
     placements = _needed_of(admission.placements, needs) if only_needed else admission.placements
@@ -92,7 +92,7 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
 
 class _Ground(Struct, frozen=True):
     snapshot: Snapshot
-    homes: set[str]
+    homes: Homes
     avoid: Collection[tuple[str, PodShape]]
 
 
@@ -119,7 +119,7 @@ def _place(
     if not first.left_over:
         required = needs.required - len(minimum)
         rest = first.trial.as_snapshot() if minimum else snapshot
-        packing = pack(others, rest, required=required, homes=homes | _nodes(first.placements))
+        packing = pack(others, rest, required=required, homes=homes_of(_seats_of(first.placements), homes))
         if len(packing.placements) >= required:
             return Placed(first.placements + packing.placements)
     if minimum and others:  # others may do for the minimum, or need the room that it has taken
@@ -185,6 +185,10 @@ def _role_minimums(
 
 def _nodes(placements: Iterable[Placement]) -> set[str]:
     return {placement.node for placement in placements}
+
+
+def _seats_of(placements: Iterable[Placement]) -> Iterator[tuple[str, str]]:
+    return ((each.role, each.node) for each in placements)
 
 
 def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:

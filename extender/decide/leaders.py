@@ -7,9 +7,9 @@ counterpart: none; DRAGON places one parameter server only.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import permutations
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -20,6 +20,11 @@ from extender.model.verdict import Placement
 
 LEADER_ROLES: Final = frozenset({"ps", "master", "chief", "launcher"})
 """Roles that the other members talk to: the others are placed around them."""
+
+Homes: TypeAlias = Mapping[str, bool]
+"""The nodes that hold siblings, each with whether a leader is among them."""
+
+NOWHERE: Final[Homes] = {}
 
 _NODES = 32
 """On more nodes most pairs are apart whatever is done, and every pair of nodes is looked at."""
@@ -35,6 +40,14 @@ class _Step(NamedTuple):
     mover: Placement
     target: str
     other: Placement | None
+
+
+def homes_of(seats: Iterable[tuple[str, str]], beside: Homes = NOWHERE) -> Homes:
+    """Return the nodes of members, who come as role and node, beside those known already."""
+    homes = dict(beside)
+    for role, node in seats:
+        homes[node] = homes.get(node, False) or role in LEADER_ROLES
+    return homes
 
 
 def bring_together(

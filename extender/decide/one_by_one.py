@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from extender.decide.leaders import Homes
 from extender.decide.trial import Trial
 from extender.model.pod import Occupant, PodShape, Relations
 from extender.model.snapshot import Snapshot
@@ -26,8 +27,8 @@ _DOMAINS_TRIED = 8
 class Rank(NamedTuple):
     """What sorts first is taken first."""
 
-    strange: bool
-    """Whether the node holds no siblings."""
+    beside: tuple[bool, bool]
+    """Whether the node holds no leader of its siblings, and none of them at all."""
 
     together: int
     """How many find room in its domain of required affinity, counted negatively."""
@@ -49,9 +50,7 @@ class Rank(NamedTuple):
     node: str
 
 
-def take_turns(
-    pod: Occupant, count: int, nodes: Collection[str], trial: Trial, homes: Collection[str]
-) -> Iterator[str]:
+def take_turns(pod: Occupant, count: int, nodes: Collection[str], trial: Trial, homes: Homes) -> Iterator[str]:
     """Place up to `count` such pods on the trial and yield each one's node.
 
     Nodes that hold siblings come first, then the domains of required affinity that take most, and nodes likewise.
@@ -108,9 +107,7 @@ def selecting_keys(shapes: Iterable[PodShape], snapshot: Snapshot) -> list[str]:
     return sorted({requirement.key for selector in selectors for requirement in selector or ()})
 
 
-def _domains(
-    pod: Occupant, count: int, nodes: Collection[str], trial: Trial, homes: Collection[str]
-) -> dict[Domain, list[Rank]]:
+def _domains(pod: Occupant, count: int, nodes: Collection[str], trial: Trial, homes: Homes) -> dict[Domain, list[Rank]]:
     """Group the nodes with room by what relations see of them, the best of each group last."""
     capacity = {name: room for name in nodes if (room := trial.capacity(pod.shape, name))}
 
@@ -131,7 +128,8 @@ def _domains(
         taken, together = min(room, count), min(beside[domain_of(name, affinity_keys)], count)
         wear = trial.wear(pod.shape, name, taken) if pod.shape.cards is not None else 0
         apart = steps.get(name, len(trial.topology.levels))
-        rank = Rank(name not in homes, -together, -taken, wear, room - taken, apart, order.get(name, 0), name)
+        beside_whom = not homes.get(name, False), name not in homes
+        rank = Rank(beside_whom, -together, -taken, wear, room - taken, apart, order.get(name, 0), name)
         domains.setdefault(domain_of(name, keys), []).append(rank)
     for ranked in domains.values():
         ranked.sort(reverse=True)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from extender.decide.alike import group_alike
 from extender.decide.columns import Layout, Mask, columns_of
 from extender.decide.filling import MemberClass, best_nodes
-from extender.decide.leaders import LEADER_ROLES
+from extender.decide.leaders import LEADER_ROLES, NOWHERE, Homes
 from extender.decide.one_by_one import affinity_domains, take_turns
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
@@ -63,7 +63,7 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     snapshot: Snapshot,
     *,
     required: int,
-    homes: Collection[str] = (),
+    homes: Homes = NOWHERE,
     avoid: Collection[tuple[str, PodShape]] = (),
     role_minimums: Mapping[str, int] | None = None,
     within: Collection[str] | None = None,
@@ -98,9 +98,7 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     return first
 
 
-def _on_fewer_nodes(
-    first: Packing, classes: Sequence[MemberClass], snapshot: Snapshot, homes: Collection[str]
-) -> Packing:
+def _on_fewer_nodes(first: Packing, classes: Sequence[MemberClass], snapshot: Snapshot, homes: Homes) -> Packing:
     """Return a packing of the same members on fewer nodes, where filling these in another order comes to one."""
     best = first
     if first.left_over or not 1 < len(first.nodes) <= _NODES:
@@ -122,7 +120,7 @@ def _largest(classes: Sequence[MemberClass], layout: Layout) -> Mask:
     return mask
 
 
-def _search(classes: list[MemberClass], trial: Trial, homes: Collection[str], needs: Needs) -> Packing | None:
+def _search(classes: list[MemberClass], trial: Trial, homes: Homes, needs: Needs) -> Packing | None:
     """Place what is needed in whichever way there is, and whoever else fits beside it; None where there is none."""
     way = find_way([Wanted(one.pod, one.left[0].role, len(one.left), one.nodes) for one in classes], trial, needs)
     if way is None:
@@ -155,7 +153,7 @@ def _hardest_first(classes: Sequence[MemberClass]) -> list[MemberClass]:
     return sorted((one.again() for one in classes), key=lambda one: (one.node_count, -weight(one.shape)))
 
 
-def _class_by_class(classes: list[MemberClass], trial: Trial, homes: Collection[str]) -> Packing:
+def _class_by_class(classes: list[MemberClass], trial: Trial, homes: Homes) -> Packing:
     """Place one class after the other, and again those that found no room before the others were there."""
     placements: list[Placement] = []
     one_by_one = any(repels(one.pod) for one in classes)
@@ -207,7 +205,7 @@ def _turn(member: Member) -> tuple[bool, int]:
     return member.role not in LEADER_ROLES, -weight(member.shape) if member.shape.is_placed_by_us else 0
 
 
-def _fill_nodes(classes: list[MemberClass], trial: Trial, homes: Collection[str]) -> Packing:
+def _fill_nodes(classes: list[MemberClass], trial: Trial, homes: Homes) -> Packing:
     placements: list[Placement] = []
     for name, counts in best_nodes(classes, trial, homes):
         for one, count in zip(classes, counts, strict=True):

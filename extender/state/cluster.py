@@ -40,6 +40,7 @@ from extender.state.network import Network
 from extender.state.occupants import Occupants
 from extender.state.reservations import Reservations, Slot, Stage
 from extender.state.shapes import Shapes
+from extender.state.undecided import Undecided
 from extender.state.volumes import VolumeIndex
 
 REMEMBERED_DELETIONS = 100_000
@@ -67,6 +68,7 @@ class Cluster:
         self.reservations = Reservations(self._ledger, self.changes)
         self.earmarks = Earmarks()
         self.occupants = Occupants()
+        self.undecided = Undecided()
         self._deleted: LRUCache[PodUid, bool] = LRUCache(REMEMBERED_DELETIONS)
         self._seeking: set[PodUid] = set()
         """Unbound members that ask something of other pods: a pod more may let them in."""
@@ -122,22 +124,6 @@ class Cluster:
         victims = self.victims_of(pod)
         return victims[0].node_name if victims else ""
 
-    def waits_for_siblings(self, pod: Pod, slot: Slot) -> bool:
-        """Whether kube-scheduler cannot agree to the pod's planned node before it has placed other members.
-
-        It does not know of room that is only planned, nor of the pod that it asks about.
-        """
-        return pod.shape.relations is not None and bool(self.without_planned(slot).fit(pod.occupant, slot.node))
-
-    def without_planned(self, asked_for: Slot | None = None) -> Trial:
-        """Return the cluster as kube-scheduler knows it, without the pod that it asks for."""
-        trial = Trial(self.snapshot())
-        for reservation in self.reservations:
-            for slot in reservation.slots:
-                if slot is asked_for or slot.stage is Stage.PLANNED:
-                    trial.evict(slot.occupant, slot.node)
-        return trial
-
     def replace_nodes(self, nodes: Iterable[Node]) -> None:
         """Take a full list of nodes: those that are not in it are gone."""
         listed = {node.name: node for node in nodes}
@@ -192,6 +178,8 @@ class Cluster:
             return
         self._volumes.put(pod)
         slot = self.reservations.slot_of(pod.uid)
+        if pod.node_name:
+            self.undecided.settle(pod.uid)
         self._charge(before, pod)
         self.occupants.change(before, pod)
         self.pods[pod.uid] = pod
@@ -220,6 +208,7 @@ class Cluster:
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
         self._deleted[uid] = True
+        self.undecided.settle(uid)
         pod = self.pods.pop(uid, None)
         if pod is None:
             return

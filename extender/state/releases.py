@@ -16,6 +16,7 @@ from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
 from extender.state.membership import key_of
+from extender.state.schedulers_view import without_planned
 
 SILENT_S = 5.0
 """After so long a release counts as lost. One takes milliseconds; one that still waits for its turn is not doubled."""
@@ -101,7 +102,7 @@ class Releases:
         going = [pod for pod in held if not gangs.serves(pod) or pod.uid in parts or (parts and self._has_slot(pod))]
         if gang is not None and (gang.satisfied or self._is_whole(gang)):
             ours = [pod for pod in held if pod not in going]
-            seen = self._cluster.without_planned() if any(pod.shape.relations for pod in ours) else None
+            seen = without_planned(self._cluster) if any(pod.shape.relations for pod in ours) else None
             going += [pod for pod in ours if self._is_next(pod, gang, seen)]
         return going
 

@@ -40,7 +40,10 @@ class Stage(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """Room for one member, held since `since_s` on the event loop's clock; `holder` is empty while nobody has come."""
+    """Room for one member, held since `since_s` on the event loop's clock; `holder` is empty while nobody has come.
+
+    A slot is `named` once kube-scheduler was told of its node without having looked at it.
+    """
 
     node: str
     shape: PodShape
@@ -51,6 +54,7 @@ class Slot:
     tags: Tags = field(default_factory=Tags)
     cards: tuple[CardShare, ...] = ()
     in_doubt: bool = False
+    named: bool = False
 
     @property
     def occupant(self) -> Occupant:

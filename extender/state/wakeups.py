@@ -13,6 +13,7 @@ from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
 from extender.state.earmarks import Earmark
 from extender.state.reservations import Slot
+from extender.state.schedulers_view import waits_for_siblings
 
 SILENT_S = 5.0
 """After so long without a filter call a nomination counts as lost; 1,000 members are tried within it."""
@@ -71,7 +72,7 @@ class WakeUps:
             self.forget(pod.uid)
             return None
         slot = self._cluster.reservations.slot_of(pod.uid)
-        if slot is not None and self._cluster.waits_for_siblings(pod, slot):
+        if slot is not None and waits_for_siblings(self._cluster, pod, slot):
             return None
         call = self._calls.get(pod.uid)
         plan = slot or self._cluster.earmark_of(pod)

@@ -7,13 +7,13 @@ model.
 
 import structlog
 
+from extender.decide import sample
 from extender.decide.node_reasons import PLUGINS
 from extender.decide.trial import Trial
 from extender.model.pod import Pod
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.reservations import Stage
-from extender.verbs.filter import WHOLE_CLUSTER_OFFERED
 from extender.wire.extender_v1 import ExtenderArgs
 
 COMPARED_NODES = 20
@@ -54,7 +54,7 @@ class Agreement:
         first = self._next % max(1, len(args.node_names))
         self._next += COMPARED_NODES
         names = [name for name in args.node_names[first : first + COMPARED_NODES] if name in rooms]
-        if len(rooms) > WHOLE_CLUSTER_OFFERED or args.pod.nominated_node in args.node_names or pod.shape.is_provisional:
+        if len(rooms) > sample.LEAST or args.pod.nominated_node in args.node_names or pod.shape.is_provisional:
             return [(name, True) for name in names]
         return [(name, name in args.node_names) for name in rooms]
 

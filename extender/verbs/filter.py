@@ -5,7 +5,7 @@ of a gang goes to its planned node or nowhere; a call is answered the same howev
 waits: kube-scheduler's only scheduling loop waits for the answer.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -24,21 +24,23 @@ from extender.decide.explain import (
 from extender.decide.fit import fit_room
 from extender.decide.node_reasons import explain_reason
 from extender.decide.room import lacking_cards
+from extender.decide.sample import is_everything, is_sample
 from extender.decide.topology import allowed_nodes
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
-from extender.model.pod import Pod
+from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
 from extender.state.planning import Planner
 from extender.state.reservations import Slot, Stage
+from extender.state.schedulers_view import is_undisputed, waits_for_siblings
 from extender.wire.extender_v1 import ExtenderArgs
-
-WHOLE_CLUSTER_OFFERED = 100
-"""Up to so many nodes kube-scheduler offers every one that passes its filters (its minFeasibleNodesToFind)."""
 
 
 class FilterAnswer(Struct, frozen=True):
-    """The nodes the pod may go to; `rejected` has the reason for the others, which no preemption would cure."""
+    """The nodes the pod may go to; `rejected` has the reason for the others, which no preemption would cure.
+
+    A node that was not offered may be among the first: then it is the only one.
+    """
 
     accepted: Sequence[str]
     rejected: Mapping[str, str] = {}
@@ -47,13 +49,20 @@ class FilterAnswer(Struct, frozen=True):
 class Filter:
     """The filter verb on one cluster state."""
 
-    def __init__(self, cluster: Cluster, planner: Planner) -> None:
+    def __init__(self, cluster: Cluster, planner: Planner, percentage: int) -> None:
         self._cluster = cluster
         self._planner = planner
+        self._percentage = percentage
+        """kube-scheduler's percentageOfNodesToScore."""
+
+    def has_rejected(self, uid: PodUid) -> bool:
+        """Whether the pod was turned away when it was last asked for."""
+        return self._planner.standings.heard(uid)
 
     def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         """Decide on one call; may plan the pod's gang and hold room for it."""
         pod = self._cluster.learn_pod(args.pod)
+        self._cluster.undecided.settle(pod.uid)
         match pod.gang:
             case None:
                 return self._answer_free(pod, None, args)
@@ -75,10 +84,12 @@ class Filter:
         if slot is not None:
             return self._answer_planned(pod, key, slot, args, None if held is None else now_s)
 
-        # 3. A gang that runs takes further members one by one, on room that is not another gang's.
+        # 3. A gang that runs takes further members one by one, on room that is not another gang's; where not all nodes
+        #    that fit are offered, on the best one all the same.
         gang = self._cluster.gangs.get(key)
         if gang is not None and gang.satisfied:
-            return self._answer_free(pod, key, args)
+            slot = None if self._is_everything(args) else self._plan_late(pod, key, now_s)
+            return self._answer_planned(pod, key, slot, args, None) if slot else self._answer_free(pod, key, args)
 
         # 4. Otherwise it waits with its gang, and is told why.
         return self._reject(args, self._reason(pod, key))
@@ -100,6 +111,10 @@ class Filter:
         self._planner.plan_gangs(now_s)
         return self._cluster.reservations.slot_of(pod.uid)
 
+    def _plan_late(self, pod: Pod, key: GangKey, now_s: float) -> Slot | None:
+        self._planner.standings.tell(pod.uid, explain_planned_elsewhere(key))
+        return self._plan(pod, key, now_s)
+
     def _answer_planned(
         self, pod: Pod, key: GangKey, slot: Slot, args: ExtenderArgs, refusable_s: float | None
     ) -> FilterAnswer:
@@ -113,24 +128,37 @@ class Filter:
         if slot.node not in offered and offered == {args.pod.nominated_node}:
             return self._reject(args, explain_planned_elsewhere(key))  # all nodes are offered next
         here: Slot | None = slot
-        if slot.node not in offered and refusable_s is not None and self._is_refused(args.pod, slot):
-            self._planner.refuse(pod, self._refused_nodes(pod, slot, offered), refusable_s)
+        if slot.node not in offered and refusable_s is not None and self._is_refused(args, slot):
+            self._planner.refuse(pod, self._refused_nodes(pod, slot, args), refusable_s)
             here = self._cluster.reservations.slot_of(pod.uid)
-        if here is not None and here.node not in offered:
+        if here is not None and here.node not in offered and not self._name(here, args):
             here = self._cluster.reservations.exchange(pod.uid, offered)
         return self._accept(key, here) if here is not None else self._reject(args, self._reason(pod, key))
 
-    def _is_refused(self, asked: Pod, slot: Slot) -> bool:
-        """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""
-        whole_cluster = len(self._cluster.snapshot().rooms) <= WHOLE_CLUSTER_OFFERED
-        missed = whole_cluster or asked.nominated_node == slot.node
-        return missed and not self._cluster.waits_for_siblings(asked, slot)
+    def _name(self, slot: Slot, args: ExtenderArgs) -> bool:
+        """Name a node that kube-scheduler left out of its sample, where it would learn nothing by looking at it.
 
-    def _refused_nodes(self, pod: Pod, slot: Slot, offered: Collection[str]) -> list[str]:
+        Once for each plan: if the member comes again, kube-scheduler is to look at the node itself, by a nomination.
+        """
+        nodes = len(self._cluster.snapshot().rooms)
+        if slot.named or not is_sample(len(args.node_names), nodes, self._percentage):
+            return False
+        slot.named = is_undisputed(self._cluster, slot)
+        return slot.named
+
+    def _is_everything(self, args: ExtenderArgs) -> bool:
+        return is_everything(len(args.node_names), len(self._cluster.snapshot().rooms), self._percentage)
+
+    def _is_refused(self, args: ExtenderArgs, slot: Slot) -> bool:
+        """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""
+        missed = self._is_everything(args) or args.pod.nominated_node == slot.node
+        return missed and not waits_for_siblings(self._cluster, args.pod, slot)
+
+    def _refused_nodes(self, pod: Pod, slot: Slot, args: ExtenderArgs) -> list[str]:
         """Return the planned node and, where the model cannot tell, all that it would try next to no avail."""
-        snapshot = self._cluster.snapshot()
-        if not pod.shape.is_provisional or len(snapshot.rooms) > WHOLE_CLUSTER_OFFERED:
+        if not pod.shape.is_provisional or not self._is_everything(args):
             return [slot.node]
+        snapshot, offered = self._cluster.snapshot(), frozenset(args.node_names)
         trial = Trial(snapshot)
         others = [name for name in snapshot.rooms if name not in offered and not trial.fit(pod.occupant, name)]
         return [slot.node, *others]
@@ -162,6 +190,7 @@ class Filter:
             rejected |= {name: OTHER_DOMAIN for name in args.node_names if name not in allowed}
         accepted = [name for name in args.node_names if name not in rejected]
         if accepted:
+            self._cluster.undecided.let_through(pod.uid, accepted)
             self._planner.standings.forget(pod.uid)
         else:
             self._planner.standings.tell(pod.uid, min(rejected.values(), default=ROOM_IS_KEPT))

@@ -16,6 +16,7 @@ from extender.state.cluster import Cluster
 from extender.state.membership import key_of
 from extender.state.planning import REFUSAL_HOLDS_S, Planner
 from extender.state.reservations import Stage
+from extender.state.schedulers_view import waits_for_siblings
 from extender.wire.extender_v1 import PreemptionArgs, Victims
 
 
@@ -46,7 +47,7 @@ class Preempt:
         """
         slot = self._cluster.reservations.slot_of(pod.uid)
         is_old = slot is not None and slot.stage < Stage.HELD and now_s >= slot.since_s + REFUSAL_HOLDS_S
-        if slot is not None and is_old and not self._cluster.waits_for_siblings(pod, slot):
+        if slot is not None and is_old and not waits_for_siblings(self._cluster, pod, slot):
             self._planner.refuse(pod, [slot.node], now_s)
         self._cluster.changes.plan(key)
         self._planner.plan_gangs(now_s)

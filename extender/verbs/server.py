@@ -12,11 +12,11 @@ from collections.abc import Callable
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+from msgspec import Struct
 
 from extender.decide.explain import NOT_SYNCED
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
-from extender.state.planning import Planner
 from extender.verbs.agreement import Agreement
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
@@ -43,18 +43,21 @@ KEEP_ALIVE_S = 150.0
 _log = structlog.get_logger()
 
 
+class Answers(Struct, frozen=True):
+    """What answers the verbs on one state."""
+
+    filter: Filter
+    preempt: Preempt
+    bind: Bind
+    agreement: Agreement
+
+
 class Verbs:
     """The verbs' HTTP side. `is_ready` says whether the state can be trusted."""
 
-    def __init__(
-        self, cluster: Cluster, planner: Planner, bind: Bind, metrics: Metrics, is_ready: Callable[[], bool]
-    ) -> None:
+    def __init__(self, cluster: Cluster, answers: Answers, metrics: Metrics, is_ready: Callable[[], bool]) -> None:
         self._cluster = cluster
-        self._filter = Filter(cluster, planner)
-        self._preempt = Preempt(cluster, planner)
-        self._agreement = Agreement(cluster, metrics)
-        self._planner = planner
-        self._bind = bind
+        self._answers = answers
         self._metrics = metrics
         self._is_ready = is_ready
 
@@ -72,10 +75,10 @@ class Verbs:
         args = decode_args(await request.read())
         if not self._is_ready():
             return _json(encode_filter_error(NOT_SYNCED))
-        if self._planner.standings.heard(args.pod.uid):
+        if self._answers.filter.has_rejected(args.pod.uid):
             self._metrics.repeat_filter_calls.inc()
-        self._agreement.compare(args)
-        answer = self._filter.answer(args, _now_s())
+        self._answers.agreement.compare(args)
+        answer = self._answers.filter.answer(args, _now_s())
         return _json(encode_filter(args, answer.accepted, answer.rejected))
 
     async def prioritize(self, request: web.Request) -> web.Response:
@@ -86,7 +89,7 @@ class Verbs:
     async def preempt(self, request: web.Request) -> web.Response:
         """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult; a veto while the state is not known."""
         args = decode_preemption_args(await request.read())
-        return _json(encode_preemption(self._preempt.answer(args, _now_s()) if self._is_ready() else {}))
+        return _json(encode_preemption(self._answers.preempt.answer(args, _now_s()) if self._is_ready() else {}))
 
     async def bind(self, request: web.Request) -> web.Response:
         """Answer ExtenderBindingArgs with an ExtenderBindingResult, when the pod's gang is complete."""
@@ -97,7 +100,7 @@ class Verbs:
         def is_connected() -> bool:
             return request.transport is not None and not request.transport.is_closing()
 
-        return _json(encode_binding(await self._bind.bind(args, is_connected, _now_s)))
+        return _json(encode_binding(await self._answers.bind.bind(args, is_connected, _now_s)))
 
 
 def make_app(verbs: Verbs, health: list[web.RouteDef], metrics: Metrics, max_body_bytes: int) -> web.Application:

@@ -144,13 +144,19 @@ def decode_binding_args(body: bytes) -> BindingArgs:
 def encode_filter(args: ExtenderArgs, accepted: Iterable[str], unresolvable: Mapping[str, str] = _NOBODY) -> bytes:
     """Return the ExtenderFilterResult for `args`.
 
-    `accepted` are names out of `args.node_names`, since kube-scheduler fails the call for any other. `unresolvable`
-    says why not, by node, and that no preemption would help there.
+    kube-scheduler fails the call for a name that it did not send, but takes any node that comes as an object: so
+    `accepted` are nodes of the question, or one that is not. `unresolvable` says why not, by node, and that no
+    preemption would help there.
     """
-    if args.raw_nodes is None:
-        return _filter_result(names=list(accepted), nodes=None, unresolvable=unresolvable)
-    nodes = {"metadata": {}, "items": [Fragment(bytes(args.raw_nodes[name])) for name in accepted]}
-    return _filter_result(names=None, nodes=nodes, unresolvable=unresolvable)
+    names, known = list(accepted), args.raw_nodes
+    if known is None and not (len(names) == 1 and names[0] not in args.node_names):
+        return _filter_result(names=names, nodes=None, unresolvable=unresolvable)
+    items = [Fragment(bytes(known[name])) if known and name in known else _bare_node(name) for name in names]
+    return _filter_result(names=None, nodes={"metadata": {}, "items": items}, unresolvable=unresolvable)
+
+
+def _bare_node(name: str) -> Mapping[str, object]:
+    return {"metadata": {"name": name}}
 
 
 def encode_filter_error(error: str) -> bytes:

@@ -1,12 +1,13 @@
 """The next node is the best one at every step, as asking each node alone would tell."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from random import Random
 
 import pytest
 
 from extender.decide.alike import group_alike
 from extender.decide.filling import MemberClass, best_nodes
+from extender.decide.leaders import NOWHERE, Homes
 from extender.decide.trial import Trial
 from extender.model.device import CardManager
 from extender.model.member import Member
@@ -46,9 +47,9 @@ def draw_snapshot(chance: Random) -> Snapshot:
 class Alone:
     """Asks one node after the other."""
 
-    def __init__(self, classes: Sequence[MemberClass], trial: Trial, homes: Sequence[str]) -> None:
+    def __init__(self, classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> None:
         self.classes, self.trial, self.homes = classes, trial, homes
-        self.near: Sequence[str] = homes
+        self.near: Collection[str] = homes
 
     def best(self) -> tuple[str, list[int]] | None:
         topology = self.trial.topology
@@ -60,7 +61,8 @@ class Alone:
             wasteful = not is_needed and room.node.has_devices
             place = (steps.get(name, far), topology.order[name], name)
             if any(counts):
-                ranked.append(((name not in self.homes, wasteful, -sum(counts), wear, spare, *place), counts))
+                strange = (not self.homes.get(name, False), name not in self.homes)
+                ranked.append(((strange, wasteful, -sum(counts), wear, spare, *place), counts))
         if not ranked:
             return None
         best, counts = min(ranked)
@@ -88,7 +90,7 @@ def test_the_best_node_is_filled_next(seed: int) -> None:
     snapshot, shapes = draw_snapshot(chance), [draw_shape(chance) for _ in range(chance.randint(1, 3))]
     members = [Member(shape, role=str(i)) for i, shape in enumerate(shapes) for _ in range(chance.randint(1, 9))]
     classes = [MemberClass(alike, snapshot, (), None) for alike in group_alike(members, snapshot)]
-    homes = chance.sample(sorted(snapshot.rooms), chance.randint(0, 2))
+    homes = {name: chance.random() < 0.5 for name in chance.sample(sorted(snapshot.rooms), chance.randint(0, 3))}
     trial = Trial(snapshot)
     alone = Alone(classes, trial, homes)
     for name, counts in best_nodes(classes, trial, homes):
@@ -104,4 +106,4 @@ def test_an_amount_that_nobody_has_is_placed_nowhere() -> None:
     snapshot = network_of(nodes_of({"s/a": [1]}))
     shapes = [a_shape(memory_bytes=GIB << 50), a_shape()]
     classes = [MemberClass([Member(shape)], snapshot, (), None) for shape in shapes]
-    assert [counts for _, counts in best_nodes(classes, Trial(snapshot), ())][:1] == [[0, 1]]
+    assert [counts for _, counts in best_nodes(classes, Trial(snapshot), NOWHERE)][:1] == [[0, 1]]

@@ -50,7 +50,7 @@ def test_workers_land_beside_their_parameter_server() -> None:
 
 def test_nodes_with_siblings_come_first() -> None:
     snapshot = snapshot_of(a_node("home", gpu=1), a_node("large", gpu=8))
-    assert nodes_of(pack_gang(workers(1), snapshot, required=1, homes={"home"})) == {"home": 1}
+    assert nodes_of(pack_gang(workers(1), snapshot, required=1, homes={"home": False})) == {"home": 1}
 
 
 def test_members_of_one_class_are_placed_in_their_order_and_the_rest_is_left_over() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from extender.decide.devices import choose_cards, count_fitting
+from extender.decide.leaders import NOWHERE, Homes
 from extender.decide.packing import pack_gang
 from extender.decide.wear import wear_of
 from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest, CardShare, CardTerms
@@ -32,7 +33,7 @@ def a_room(name: str, *taken_milli: int, cards: int = 4) -> NodeRoom:
     return room.having(Occupant(a_shape(gpu=0), cards=shares)) if shares else room
 
 
-def nodes_for(shape: PodShape, *rooms: NodeRoom, count: int = 1, homes: tuple[str, ...] = ()) -> list[str]:
+def nodes_for(shape: PodShape, *rooms: NodeRoom, count: int = 1, homes: Homes = NOWHERE) -> list[str]:
     snapshot = Snapshot(1, {room.node.name: room for room in rooms})
     placements = pack_gang([Member(shape)] * count, snapshot, required=count, homes=homes).placements
     return sorted(placement.node for placement in placements)
@@ -69,7 +70,7 @@ def test_a_gang_of_shares_is_rather_on_one_node_and_there_where_it_opens_fewer_c
 
 
 def test_siblings_matter_more_than_whole_cards() -> None:
-    assert nodes_for(HALF, a_room("home"), a_room("shared", 500), homes=("home",)) == ["home"]
+    assert nodes_for(HALF, a_room("home"), a_room("shared", 500), homes={"home": False}) == ["home"]
 
 
 def test_who_wants_to_be_spread_goes_where_most_cards_are_free() -> None:

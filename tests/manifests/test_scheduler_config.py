@@ -70,6 +70,12 @@ def test_a_member_that_missed_its_turn_comes_several_times_while_its_room_is_hel
     assert GangConfig().binding_seconds >= 5 * scheduler_config(file)["podMaxBackoffSeconds"]
 
 
+def default_settings() -> GangExtenderConfiguration:
+    return GangExtenderConfiguration.model_validate(
+        {"apiVersion": "gang-extender.io/v1alpha1", "kind": "GangExtenderConfiguration"}
+    )
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_no_gang_is_scheduled_without_the_extender_and_only_names_are_sent(file: str) -> None:
     assert [(entry["ignorable"], entry["nodeCacheCapable"]) for entry in entries(file)] == [(False, True)] * 2
@@ -82,18 +88,24 @@ def test_a_full_score_outweighs_the_default_plugins_together(file: str) -> None:
     assert 10 * loop["weight"] * 10 > 14 * 100
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_gangs_are_offered_every_node_so_that_refusals_do_not_change(file: str) -> None:
+def percentage(file: str) -> int:
     config = scheduler_config(file)
     (profile,) = (p for p in config["profiles"] if p["schedulerName"] == "gang-scheduler")
-    assert {**config, **profile}["percentageOfNodesToScore"] == 100
+    found: int = {**config, **profile}["percentageOfNodesToScore"]
+    return found
+
+
+def test_the_extender_by_default_knows_the_sample_of_the_scheduler_of_its_own() -> None:
+    assert percentage("dedicated.yaml") == default_settings().percentage_of_nodes_to_score
+
+
+def test_a_shared_scheduler_looks_at_every_node_that_a_member_may_go_to() -> None:
+    assert percentage("shared.yaml") == 100
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_extender_by_default_serves_the_scheduler_name_that_is_configured(file: str) -> None:
-    settings = GangExtenderConfiguration.model_validate(
-        {"apiVersion": "gang-extender.io/v1alpha1", "kind": "GangExtenderConfiguration"}
-    )
+    settings = default_settings()
     names = [profile["schedulerName"] for profile in scheduler_config(file)["profiles"]]
     assert set(settings.scheduler_names) <= set(names)
     assert set(names) - set(settings.scheduler_names) <= {"default-scheduler"}

@@ -198,28 +198,6 @@ def test_a_gang_that_fits_nowhere_else_waits_until_the_refusal_is_over() -> None
     assert rig.reserved() == 4
 
 
-def test_in_a_sample_of_nodes_a_member_takes_an_equal_slot_that_is_offered() -> None:
-    rig = Rig(*[a_node(f"n{i:03}", gpu=1) for i in range(150)])
-    pods = workers("g", 4)
-    rig.create(*pods)
-    rig.later()
-    nodes = {slot.holder: slot.node for slot in next(iter(rig.cluster.reservations)).slots}
-    offered = nodes[pods[3].uid]
-    assert rig.node_for(pods[0], [offered, "n149"]) == offered
-    assert rig.reserved() == 4
-
-
-def test_in_a_sample_without_any_planned_node_the_member_is_rejected_and_nominated() -> None:
-    rig = Rig(*[a_node(f"n{i:03}", gpu=1) for i in range(150)])
-    pods = workers("g", 4)
-    rig.create(*pods)
-    rig.later()
-    assert rig.node_for(pods[0], ["n149"]) is None
-    rig.turn_away(pods[0])
-    rig.later()
-    assert [nomination.name for nomination in rig.nominations] == [pods[0].name]
-
-
 def test_a_call_for_an_outdated_nomination_only_is_no_refusal() -> None:
     rig = Rig(a_node("n1", gpu=4), a_node("n2", gpu=1))
     pods = workers("g", 4)

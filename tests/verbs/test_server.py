@@ -10,8 +10,10 @@ from structlog.testing import capture_logs
 
 from extender.effects.binding import Binding, BindOutcome
 from extender.observe.metrics import Metrics
+from extender.verbs.agreement import Agreement
 from extender.verbs.health import Health
-from extender.verbs.server import Verbs, make_app
+from extender.verbs.preempt import Preempt
+from extender.verbs.server import Answers, Verbs, make_app
 from tests.builders import a_node, gang_annotations, pod_json
 from tests.rig import Rig
 
@@ -51,7 +53,8 @@ async def client(aiohttp_client: Any, watched: Watched, metrics: Metrics) -> Cli
     rig = Rig(a_node("n1"), a_node("n2"))
     health = Health(rig.cluster, {"pods": watched, "nodes": Watched()}, metrics)
     bind = rig.bind_with(AlwaysBound())
-    verbs = Verbs(rig.cluster, rig.planner, bind, metrics, health.is_ready)
+    answers = Answers(rig.filter, Preempt(rig.cluster, rig.planner), bind, Agreement(rig.cluster, metrics))
+    verbs = Verbs(rig.cluster, answers, metrics, health.is_ready)
     client: Client = await aiohttp_client(make_app(verbs, health.routes(), metrics, max_body_bytes=20_000))
     return client
 

@@ -13,11 +13,14 @@ from aiohttp import web
 from msgspec import Struct
 
 from e2e.bench.growth.world import LONG_S, World
-from extender.config import ServerConfig
+from extender.config import GangExtenderConfiguration, ServerConfig
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.pod import Pod
+from extender.verbs.agreement import Agreement
 from extender.verbs.bind import Bind, Posting
-from extender.verbs.server import PREFIX, Verbs, make_app
+from extender.verbs.filter import Filter
+from extender.verbs.preempt import Preempt
+from extender.verbs.server import PREFIX, Answers, Verbs, make_app
 
 NOTHING = f"{PREFIX}/nothing"
 """The path of a handler that takes the body and does nothing."""
@@ -77,7 +80,13 @@ async def serving(world: World) -> AsyncIterator[Client]:
     """Serve the verbs on this state, and a handler that does nothing behind the same middleware."""
     cluster, planner, metrics, nobody = world.cluster, world.planner, world.metrics, NoApiServer()
     bind = Bind(cluster, planner, world.barrier, world.turns, Posting(nobody, nobody, time.time, LONG_S))
-    verbs = Verbs(cluster, planner, bind, metrics, lambda: True)
+    answers = Answers(
+        filter=Filter(cluster, planner, GangExtenderConfiguration.model_fields["percentage_of_nodes_to_score"].default),
+        preempt=Preempt(cluster, planner),
+        bind=bind,
+        agreement=Agreement(cluster, metrics),
+    )
+    verbs = Verbs(cluster, answers, metrics, lambda: True)
     app = make_app(verbs, [web.post(NOTHING, _nothing)], metrics, ServerConfig().max_body_mib * 2**20)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

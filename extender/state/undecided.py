@@ -1,0 +1,35 @@
+"""Which pods is kube-scheduler placing right now on a node that nobody told us yet?
+
+A pod without room of its own is let through to many nodes. Until it is bound, asked for again or gone, it may be on any
+of them for kube-scheduler: it must be asked before another pod is put there.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from extender.model.pod import PodUid
+
+
+class Undecided:
+    """The pods that were let through, and to which nodes."""
+
+    def __init__(self) -> None:
+        self._offered: dict[PodUid, tuple[str, ...]] = {}
+        self._pods_on: Counter[str] = Counter()
+
+    def let_through(self, uid: PodUid, nodes: Iterable[str]) -> None:
+        """Note that the pod may go to these nodes, and to those only."""
+        self.settle(uid)
+        self._offered[uid] = tuple(nodes)
+        self._pods_on.update(self._offered[uid])
+
+    def settle(self, uid: PodUid) -> None:
+        """Note that it is known where the pod is, or that it is nowhere."""
+        for node in self._offered.pop(uid, ()):
+            self._pods_on[node] -= 1
+            if not self._pods_on[node]:
+                del self._pods_on[node]
+
+    def may_be_on(self, node: str) -> bool:
+        """Whether one of them may be on the node."""
+        return node in self._pods_on
