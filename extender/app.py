@@ -29,7 +29,8 @@ from extender.effects.pod_patches import PodPatches
 from extender.effects.podgroup_status import PodGroupStatusWriter
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
-from extender.state.planning import Deadlines, Planner
+from extender.state.expiry import Deadlines
+from extender.state.planning import Planner
 from extender.verbs.agreement import Agreement
 from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind, Posting

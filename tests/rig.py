@@ -20,7 +20,8 @@ from extender.model.pod_group import StatusReport
 from extender.model.topology import Level
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
-from extender.state.planning import Deadlines, Planner
+from extender.state.expiry import Deadlines
+from extender.state.planning import Planner
 from extender.state.reservations import Slot
 from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind, Posting, PostsBindings

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
@@ -25,9 +25,10 @@ from extender.model.snapshot import Snapshot
 from extender.model.verdict import NOBODY, Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
 from extender.state.cluster import Cluster
 from extender.state.company import find_company
+from extender.state.expiry import Deadlines, Expiry
 from extender.state.membership import key_of
 from extender.state.patience import Patience
-from extender.state.reservations import Reservation, Slot, Stage
+from extender.state.reservations import Slot, Stage
 from extender.state.standings import Standing, Standings
 
 REFUSAL_HOLDS_S = 0.5
@@ -41,25 +42,8 @@ LONGEST_REFUSAL_S = 10.0
 REFUSED_FOR_GOOD = 3
 """Refusals, over a second and a half, before anybody elsewhere is killed since a node is refused."""
 
-FOLLOWERS_S = 600.0
-"""How long room is held for pods that their operator makes once others run: these pull their image first, which takes
-minutes. Koordinator's default waiting-time is the same."""
-
-
 Rank: TypeAlias = tuple[bool, int, float, float, int, str]
 """Who is planned before whom: what sorts first."""
-
-
-class Deadlines(Struct, frozen=True):
-    """How long room is held for members that do not exist yet, and for members on their way to bind, in seconds.
-
-    A gang's own waiting-time may be shorter. `patience_s` is how long a gang waits before room is kept for it as others
-    end.
-    """
-
-    gathering_s: float
-    binding_s: float
-    patience_s: float
 
 
 @dataclass(slots=True)
@@ -91,18 +75,23 @@ class Planner:
     def __init__(self, cluster: Cluster, deadlines: Deadlines) -> None:
         self.standings = Standings()
         self._cluster = cluster
-        self._deadlines = deadlines
+        self._expiry = Expiry(cluster, deadlines)
         self._patience = Patience(cluster, deadlines.patience_s, self._admit_needed)
         self._pasts: dict[GangKey, _Past] = {}
+        self._refused: set[GangKey] = set()
+        """Gangs of which a node is refused now."""
+        self._resting: set[GangKey] = set()
+        """Gangs with nobody to place, who need no look when room is freed."""
         self._news: list[Announcement] = []
 
     def plan_gangs(self, now_s: float) -> None:
         """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
         changes = self._cluster.changes
         keys = changes.take_to_plan()
+        self._resting -= keys
         if changes.room_freed:
             changes.room_freed = False
-            keys.update(self._cluster.gangs)
+            keys.update(key for key in self._cluster.gangs if key not in self._resting)
         planned: set[GangKey] = set()
         for gang in self._in_order(keys):
             if gang.key not in planned:
@@ -118,23 +107,25 @@ class Planner:
         if slot is not None and key is not None:
             for node in nodes:
                 self._past(key).refuse((node, pod.shape), now_s)
+            self._refused.add(key)
             self._cluster.changes.plan(key)
             self._cluster.changes.free_room()
             self.plan_gangs(now_s)
 
     def expire(self, now_s: float) -> None:
         """Give back room whose time is over, and see to those whose time has come."""
-        for reservation in self._cluster.reservations:
-            over = [slot for slot in _limited(reservation) if self._end_s(reservation.key, slot) <= now_s]
-            if over:
-                self._end_turn(reservation.key, over, now_s)
+        for key, over in self._expiry.over(now_s):
+            self._end_turn(key, over, now_s)
         for key in self._patience.expire(now_s):
             self._past(key).turn_lost_s = now_s
-        for key, past in self._pasts.items():
+        for key in tuple(self._refused):
+            past = self._past(key)
             lasting = {what: until for what, until in past.refused_until_s.items() if until > now_s}
             if len(lasting) < len(past.refused_until_s):
                 past.refused_until_s = lasting
                 self._cluster.changes.plan(key)
+            if not lasting:
+                self._refused.discard(key)
 
     def take_news(self) -> list[Announcement]:
         """Return what is to be announced since the last call."""
@@ -143,21 +134,9 @@ class Planner:
 
     def next_deadline_s(self) -> float | None:
         """Return when `expire` has something to do next, if ever."""
-        times = [self._end_s(held.key, slot) for held in self._cluster.reservations for slot in _limited(held)]
-        times += [until for past in self._pasts.values() for until in past.refused_until_s.values()]
-        next_s = min(times, default=math.inf)
-        next_s = min(next_s, self._patience.next_deadline_s())
+        times = [until for key in self._refused for until in self._past(key).refused_until_s.values()]
+        next_s = min([*times, self._expiry.next_look_s, self._patience.next_deadline_s()])
         return None if next_s == math.inf else next_s
-
-    def _end_s(self, key: GangKey, slot: Slot) -> float:
-        """Return when the slot's time is over, on the event loop's clock."""
-        gang = self._cluster.gangs.get(key)
-        if gang is None and not slot.holder:
-            return slot.since_s + FOLLOWERS_S
-        limit_s = self._deadlines.binding_s if slot.holder else self._deadlines.gathering_s
-        if gang is not None:
-            limit_s = gang.waiting_s if gang.stranded and not slot.holder else min(limit_s, gang.waiting_s)
-        return slot.since_s + limit_s
 
     def _end_turn(self, key: GangKey, over: list[Slot], now_s: float) -> None:
         """Take back the room of a gang that is not whole in time; of one that runs, only what is over."""
@@ -179,8 +158,10 @@ class Planner:
             gang = self._cluster.gangs.get(key)
             if gang is not None and (gang.waiting or gang.stranded):
                 gangs.append(gang)
-            else:
-                self._forget(key)
+                continue
+            self._forget(key)
+            if gang is not None:
+                self._resting.add(key)
         return sorted(gangs, key=self._rank)
 
     def _rank(self, gang: Gang) -> Rank:
@@ -387,8 +368,4 @@ class Planner:
         self._patience.rest(key)
         self.standings.drop(key)
         self._pasts.pop(key, None)
-
-
-def _limited(reservation: Reservation) -> list[Slot]:
-    """Return the slots whose time is limited: a post that is under way has an end of its own."""
-    return [slot for slot in reservation.slots if slot.stage < Stage.BINDING or slot.in_doubt]
+        self._refused.discard(key)

@@ -5,7 +5,7 @@ from msgspec import structs
 from extender.model.claim import GangClaim, GangKey, job_key
 from extender.model.job import JobRole, TrainingJob
 from extender.model.pod import Occupant, Pod, Tags
-from extender.state.planning import FOLLOWERS_S
+from extender.state.expiry import FOLLOWERS_S
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import GATHERING_S, Rig
 

@@ -14,7 +14,8 @@ from extender.model.claim import gang_key
 from extender.model.gang import Gang
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
-from extender.state.planning import Deadlines, Planner
+from extender.state.expiry import Deadlines
+from extender.state.planning import Planner
 from extender.verbs.barrier import Barrier
 from extender.verbs.turns import Turns
 from extender.watch.reflector import Source
