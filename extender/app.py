@@ -6,6 +6,7 @@ API server --watch--> Cluster --verbs: filter, prioritize, preempt, bind--> kube
 """
 
 import asyncio
+import gc
 import signal
 import socket
 import time
@@ -56,6 +57,9 @@ from extender.watch.sources import (
 
 SHUTDOWN_S = 5.0
 """For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
+
+READY_LOOK_S = 0.1
+"""How often to look at the start whether everything is listed, which takes seconds."""
 
 _log = structlog.get_logger()
 
@@ -138,6 +142,7 @@ class App:
                     self._recorder.run(),
                     self._statuses.run(),
                     self._cycle.run(self._health.is_ready),
+                    self._keep_what_was_listed(),
                 )
             ]
             await stop.wait()
@@ -146,6 +151,13 @@ class App:
             self._turns.refuse_all()
             for task in running:
                 task.cancel()
+
+    async def _keep_what_was_listed(self) -> None:
+        """Take the cluster's objects out of garbage collection: a full one takes 50 ms with 50,000 pods."""
+        while not self._health.is_ready():
+            await asyncio.sleep(READY_LOOK_S)
+        gc.collect()
+        gc.freeze()
 
     @asynccontextmanager
     async def _serving(self, server: ServerConfig) -> AsyncIterator[None]:

@@ -78,6 +78,7 @@ class Planner:
         self._expiry = Expiry(cluster, deadlines)
         self._patience = Patience(cluster, deadlines.patience_s, self._admit_needed)
         self._pasts: dict[GangKey, _Past] = {}
+        self._decided: dict[GangKey, tuple[Gang, tuple[int, int]]] = {}
         self._refused: set[GangKey] = set()
         """Gangs of which a node is refused now."""
         self._resting: set[GangKey] = set()
@@ -96,6 +97,14 @@ class Planner:
         for gang in self._in_order(keys):
             if gang.key not in planned:
                 planned |= self._plan_together(gang, now_s)
+
+    def is_decided(self, key: GangKey) -> bool:
+        """Whether the gang was found to lack room and its members are told so, and nothing has changed since."""
+        gang, generations = self._decided.get(key, (None, (0, 0)))
+        return gang is not None and gang is self._cluster.gangs.get(key) and generations == self._generations()
+
+    def _generations(self) -> tuple[int, int]:
+        return self._cluster.snapshot().generation, self._cluster.earmarks.generation
 
     def refuse(self, pod: Pod, nodes: Collection[str], now_s: float) -> None:
         """Note that kube-scheduler does not take the pod on its planned node, nor on others; plan its gang anew."""
@@ -357,6 +366,7 @@ class Planner:
         kind = f"{type(admission).__name__}{' of a member' if names_member else ''}"
         if self.standings.is_due(gang.key, kind, now_s):
             self.standings.put(gang.key, Standing(kind, explain_admission(gang, admission), now_s))
+            self._decided[gang.key] = gang, self._generations()
         self._cluster.changes.touch(gang.key)
 
     def _past(self, key: GangKey) -> _Past:
@@ -369,3 +379,4 @@ class Planner:
         self.standings.drop(key)
         self._pasts.pop(key, None)
         self._refused.discard(key)
+        self._decided.pop(key, None)

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from extender.model.pod import AffinityTerm, Pod, Relations, Requirement
 from extender.observe.metrics import Metrics
-from extender.verbs.agreement import COMPARED_NODES, WE_ALLOW, WE_REFUSE, Agreement
+from extender.verbs.agreement import COMPARED_CALLS, COMPARED_NODES, WE_ALLOW, WE_REFUSE, Agreement
 from extender.wire.extender_v1 import ExtenderArgs
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import Rig
@@ -57,7 +57,7 @@ def test_the_nominated_node_alone_says_nothing_of_the_others() -> None:
 def test_of_a_large_cluster_each_call_looks_at_other_nodes_and_at_few() -> None:
     names = [f"n{index}" for index in range(8 * COMPARED_NODES)]
     rig = Rig(*[a_node(name, gpu=0) for name in names])
-    assert disagreements(compare(rig, a_pod("p"), *names, times=8)) == {
+    assert disagreements(compare(rig, a_pod("p"), *names, times=8 * COMPARED_CALLS)) == {
         ("NodeResourcesFit", WE_REFUSE): 8 * COMPARED_NODES
     }
 
