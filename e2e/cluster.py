@@ -147,6 +147,16 @@ class Cluster:
         process.restart()
         self._wait_ready({GANG_SCHEDULER: self._gang_scheduler_is_ready})
 
+    def set_mode(self, mode: "Mode") -> None:
+        """Let pods wait that way from now on, and wait until the API server does so."""
+        is_held = mode == "hold"
+        for obj in parse_objects(*(path.read_text(encoding="utf-8") for path in components.HOLD_MANIFESTS)):
+            if is_held:
+                self.api.apply(obj)
+            else:
+                self.api.delete(self.api.path_of(obj))
+        wait_for(lambda: self._are_pods_held() == is_held, _START_S, f"pods are made as in mode {mode}")
+
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a kubeconfig with a token of this ServiceAccount, which must exist."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
