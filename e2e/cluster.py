@@ -131,9 +131,11 @@ class Cluster:
         self.processes[name] = process
         return process
 
-    def restart_extender(self, gangs: Mapping[str, Any] | None = None) -> None:
-        """Start the extender anew and wait until it is ready; `gangs` are settings of that section of its file."""
-        self._write_extender_config(gangs)
+    def restart_extender(
+        self, gangs: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """Start the extender anew with these settings (`gangs`: of that section) and wait until it is ready."""
+        self._write_extender_config(gangs, settings)
         self.processes[EXTENDER].restart()
         self._wait_ready({EXTENDER: self._extender_is_ready})
 
@@ -277,9 +279,11 @@ class Cluster:
     def _extender_config(self) -> Path:
         return self.folder / "gang-extender.yaml"
 
-    def _write_extender_config(self, gangs: Mapping[str, Any] | None = None) -> None:
+    def _write_extender_config(
+        self, gangs: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
+    ) -> None:
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-extender")
-        text = components.extender_config(kubeconfig, self._extender, self._probe, gangs)
+        text = components.extender_config(kubeconfig, self._extender, self._probe, gangs, settings)
         self._extender_config.write_text(text, encoding="utf-8")
 
     def _api_is_ready(self) -> bool:

@@ -20,6 +20,9 @@ _START_S = 20.0  # an interpreter with aiohttp starts in one second
 _AS_IT_COMES: Mapping[str, Any] = {"percentageOfNodesToScore": 0}
 """kube-scheduler then takes a sample, which is a tenth of 5,000 nodes."""
 
+_SAID_TWICE = {"percentageOfNodesToScore"}
+"""What the extender has to know of its kube-scheduler."""
+
 _ALONE: Mapping[str, Any] = {"extenders": []}
 _NO_OP_ENTRY = {
     "urlPrefix": "http://127.0.0.1:8888/v1",
@@ -70,7 +73,9 @@ def contending(cluster: Cluster, contender: Contender) -> Iterator[None]:
     cluster.set_mode(contender.mode)
     try:
         if contender.beside == "ours":
-            cluster.restart_extender()
+            cluster.restart_extender(
+                settings={key: contender.settings[key] for key in _SAID_TWICE & contender.settings.keys()}
+            )
         elif contender.beside == "no-op":
             _start_no_op(cluster)
         cluster.restart_gang_scheduler(contender.settings, contender.flags)
