@@ -35,7 +35,7 @@ oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: 
 soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)
 	LEDGER_STEPS=100000 $(BIN)/pytest -s --timeout 1800 tests/state/test_card_ledger.py
 
-bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, whole GPUs kept free, a day's jobs and costs by size (25 minutes; figures in .cache/)
+bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound a second, whole GPUs kept free, a day's jobs and costs by size (an hour; figures in .cache/)
 	@mkdir -p .cache
 	@$(BIN)/python -m e2e.bench fragmentation --out .cache/fragmentation.json
 	@$(BIN)/python -m e2e.bench packing --out .cache/packing.json
@@ -43,6 +43,8 @@ bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, whole GPUs
 	@$(BIN)/python -m e2e.bench growth --out .cache/growth.json
 	@$(BIN)/python -m e2e.bench waiting-load --mode filter hold --out .cache/waiting-load.json
 	@$(BIN)/python -m e2e.bench time-to-whole --mode filter hold --out .cache/time-to-whole.json
+	@$(BIN)/python -m e2e.bench throughput --out .cache/throughput.json --plot .cache/throughput.png
+	@$(BIN)/python -m e2e.bench backlog --out .cache/backlog.json
 
 lint: $(INSTALLED) ## Check style, types, the direction of imports and the Dockerfile
 	$(BIN)/ruff check

@@ -131,9 +131,11 @@ class Cluster:
         self.processes[name] = process
         return process
 
-    def restart_extender(self, gangs: Mapping[str, Any] | None = None) -> None:
-        """Start the extender anew and wait until it is ready; `gangs` are settings of that section of its file."""
-        self._write_extender_config(gangs)
+    def restart_extender(
+        self, gangs: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """Start the extender anew with these settings (`gangs`: of that section) and wait until it is ready."""
+        self._write_extender_config(gangs, settings)
         self.processes[EXTENDER].restart()
         self._wait_ready({EXTENDER: self._extender_is_ready})
 
@@ -146,6 +148,16 @@ class Cluster:
         process.command = [*self._gang_scheduler_command(settings), *flags]
         process.restart()
         self._wait_ready({GANG_SCHEDULER: self._gang_scheduler_is_ready})
+
+    def set_mode(self, mode: "Mode") -> None:
+        """Let pods wait that way from now on, and wait until the API server does so."""
+        is_held = mode == "hold"
+        for obj in parse_objects(*(path.read_text(encoding="utf-8") for path in components.HOLD_MANIFESTS)):
+            if is_held:
+                self.api.apply(obj)
+            else:
+                self.api.delete(self.api.path_of(obj))
+        wait_for(lambda: self._are_pods_held() == is_held, _START_S, f"pods are made as in mode {mode}")
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a kubeconfig with a token of this ServiceAccount, which must exist."""
@@ -267,9 +279,11 @@ class Cluster:
     def _extender_config(self) -> Path:
         return self.folder / "gang-extender.yaml"
 
-    def _write_extender_config(self, gangs: Mapping[str, Any] | None = None) -> None:
+    def _write_extender_config(
+        self, gangs: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
+    ) -> None:
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-extender")
-        text = components.extender_config(kubeconfig, self._extender, self._probe, gangs)
+        text = components.extender_config(kubeconfig, self._extender, self._probe, gangs, settings)
         self._extender_config.write_text(text, encoding="utf-8")
 
     def _api_is_ready(self) -> bool:

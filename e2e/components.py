@@ -111,11 +111,18 @@ def extender(config: Path) -> list[str]:
     return [sys.executable, "-m", "extender.cli.gang_extender", "serve", "--config", str(config)]
 
 
-def extender_config(kubeconfig: Path, port: int, probe_port: int, gangs: Mapping[str, Any] | None = None) -> str:
-    """Return the repository's file with other addresses; `gangs` replaces that section."""
+def extender_config(
+    kubeconfig: Path,
+    port: int,
+    probe_port: int,
+    gangs: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the repository's file with other addresses and these settings; `gangs` replaces that section."""
     config: dict[str, Any] = yaml.safe_load(_EXTENDER_SETTINGS.read_text(encoding="utf-8"))
     addresses = {"port": port, "probePort": probe_port, "probeAddress": "127.0.0.1"}
     config |= {"kubeconfig": str(kubeconfig), "server": config.get("server", {}) | addresses}
+    config |= settings or {}
     if gangs is not None:
         config["gangs"] = dict(gangs)
     return yaml.safe_dump(config)

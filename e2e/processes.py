@@ -80,6 +80,7 @@ class Process:
         self.log = log
         self.command = list(command)
         self._env = dict(env or {})
+        self._is_stopped = False
         self._popen = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -104,9 +105,9 @@ class Process:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def check(self) -> None:
-        """Raise StartError if the process has ended."""
+        """Raise StartError if the process has ended, and not because it was stopped."""
         code = self._popen.poll()
-        if code is None:
+        if code is None or self._is_stopped:
             return
         raise StartError(
             f"{self.name} ended by itself with code {code}. Its last log lines:\n{self.log_tail()}\n"
@@ -116,6 +117,7 @@ class Process:
 
     def stop(self) -> None:
         """End it, by force if it does not end when asked."""
+        self._is_stopped = True
         if self._popen.poll() is None:
             os.killpg(self.pid, signal.SIGTERM)
         try:
@@ -128,3 +130,4 @@ class Process:
         """End it, if it has not ended, and start it again with the same log."""
         self.stop()
         self._popen = self._start()
+        self._is_stopped = False

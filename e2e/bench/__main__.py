@@ -3,17 +3,22 @@
 import argparse
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias, get_args
 
+from e2e.bench import backlog
+from e2e.bench.arrivals import ARRIVALS
 from e2e.bench.bar_chart import draw_bars
+from e2e.bench.contenders import CONTENDERS
+from e2e.bench.contenders import VARIANTS as CONTENDING_VARIANTS
 from e2e.bench.fragmentation import measure_against_optimum, measure_fragmentation
 from e2e.bench.growth.parts import PARTS, USUAL_SIZES, Sizes
-from e2e.bench.report import Row, percentile, table, write
+from e2e.bench.report import Row, medians, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
 from e2e.bench.stream import LONGEST_BACKOFF_S, measure_stream
+from e2e.bench.throughput import NAMED_BY, SPEED, Shape, measure_throughput
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import measure_waiting_load
 from e2e.cluster import Cluster, Mode, Namespace, start_cluster
@@ -26,13 +31,16 @@ _namespaces = itertools.count(1)
 def main() -> int:
     """Run the bench that the arguments name."""
     options = _parser().parse_args()
-    rows = list(options.run(options))
-    for _, alike in itertools.groupby(rows, key=tuple):
+    rows: list[Row] = []
+    for row in options.run(options):
+        rows.append(row)
+        if options.out:
+            write(options.out, rows)
+    shown = options.summarize(rows, options)
+    for _, alike in itertools.groupby(shown, key=tuple):
         print("", table(list(alike)), sep="\n")
-    if options.out:
-        write(options.out, rows)
     if getattr(options, "plot", None):
-        draw_bars(options.plot, rows, options.named_by)
+        draw_bars(options.plot, shown, options.named_by)
     return 0
 
 
@@ -50,6 +58,7 @@ def _on_clusters(options: argparse.Namespace) -> Iterator[Row]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m e2e.bench", description=__doc__)
     kept = argparse.ArgumentParser(add_help=False)
+    kept.set_defaults(summarize=lambda rows, _: rows)
     kept.add_argument("--out", type=Path, metavar="FILE", help="write the figures there as JSON")
     shared = argparse.ArgumentParser(add_help=False, parents=[kept])
     shared.set_defaults(run=_on_clusters)
@@ -69,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     whole.set_defaults(measure=_time_to_whole)
     _add_placing(benches.add_parser, kept)
     _add_growth(benches.add_parser, kept)
+    _add_throughput(benches.add_parser, kept)
     return parser
 
 
@@ -120,6 +130,53 @@ def _growth(options: argparse.Namespace) -> Iterator[Row]:
     )
     for part in options.part:
         yield from PARTS[part](sizes)
+
+
+def _add_throughput(add_parser: _AddParser, kept: argparse.ArgumentParser) -> None:
+    bound = add_parser("throughput", parents=[kept], help="pods bound a second, ours and others in turn")
+    bound.add_argument("--contender", nargs="+", default=list(CONTENDERS), choices=[*CONTENDERS, *CONTENDING_VARIANTS])
+    bound.add_argument("--shape", type=Shape.of, nargs="+", default=[Shape(50, 20)], metavar="GANGSxMEMBERS")
+    bound.add_argument("--nodes", type=int, nargs="+", default=[5000], help="of eight GPUs each")
+    bound.add_argument("--arrival", nargs="+", default=list(ARRIVALS), choices=list(ARRIVALS))
+    bound.add_argument("--rounds", type=int, default=3)
+    bound.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures there as a PNG")
+    bound.set_defaults(run=_throughput, summarize=_medians, named_by=NAMED_BY)
+    behind = add_parser("backlog", parents=[kept], help="the same behind gangs that cannot run, and without")
+    behind.add_argument("--mode", nargs="+", default=list(get_args(Mode)), choices=get_args(Mode), help="how pods wait")
+    behind.add_argument("--nodes", type=int, default=200, help="of eight GPUs each")
+    behind.add_argument("--pods", type=int, default=5000, help="how many cannot run")
+    behind.add_argument(
+        "--shape", type=Shape.of, default=Shape(20, 20), metavar="GANGSxMEMBERS", help="of those that can"
+    )
+    behind.add_argument("--rounds", type=int, default=3)
+    behind.set_defaults(run=_backlog, summarize=_medians, named_by=backlog.NAMED_BY)
+
+
+def _medians(rows: Sequence[Row], options: argparse.Namespace) -> list[Row]:
+    return medians(rows, options.named_by, SPEED)
+
+
+def _backlog(options: argparse.Namespace) -> Iterator[Row]:
+    asked = {"nodes": options.nodes, "pods": options.pods, "shape": options.shape, "rounds": options.rounds}
+    return _told(backlog.measure_backlog(options.mode, **asked))
+
+
+def _told(rows: Iterator[Row]) -> Iterator[Row]:
+    for row in rows:
+        print(table([row]), flush=True)
+        yield row
+
+
+def _throughput(options: argparse.Namespace) -> Iterator[Row]:
+    known = {**CONTENDERS, **CONTENDING_VARIANTS}
+    rows = measure_throughput(
+        {name: known[name] for name in options.contender},
+        shapes=options.shape,
+        nodes=options.nodes,
+        arrivals=options.arrival,
+        rounds=options.rounds,
+    )
+    return _told(rows)
 
 
 def _stream(options: argparse.Namespace) -> Iterator[Row]:

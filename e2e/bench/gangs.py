@@ -7,14 +7,14 @@ from e2e.client import Object
 GPU = "nvidia.com/gpu"
 
 
-def members(gang: str, size: int) -> Iterator[Object]:
-    """Yield the pods of a gang of which all are needed, with a GPU each."""
+def members(gang: str, size: int, gpus: int = 1) -> Iterator[Object]:
+    """Yield the pods of a gang of which all are needed, with so many GPUs each."""
     annotations = {
         "gang.scheduling.koordinator.sh/name": gang,
         "gang.scheduling.koordinator.sh/min-available": str(size),
     }
     for index in range(size):
-        yield pod(f"{gang}-{index}", 1, annotations=annotations)
+        yield pod(f"{gang}-{index}", gpus, annotations=annotations)
 
 
 def pod(name: str, gpus: int, **metadata: Object) -> Object:

@@ -41,13 +41,13 @@ def measure_waiting_load(
     wait_for(lambda: namespace.running() == ["running"], _SETTLED_S, "the pod that keeps the room runs")
     for gang in range(pods // _SIZE):
         namespace.apply(*members(f"gang-{gang}", _SIZE))
-    wait_for(lambda: _waiting(namespace) == pods, _SETTLED_S, f"all {pods} pods are turned away or held")
+    wait_for(lambda: waiting(namespace) == pods, _SETTLED_S, f"all {pods} pods are turned away or held")
     with updated(namespace, "running", updates_per_s):
         time.sleep(1)  # so that nothing is counted of how it begins
         before, began_s = filter_calls(cluster), time.monotonic()
         time.sleep(for_s)
         counted, took_s = filter_calls(cluster) - before, time.monotonic() - began_s
-    assert _waiting(namespace) == pods, "a gang ran that should wait"
+    assert waiting(namespace) == pods, "a gang ran that should wait"
     return Load(waiting=pods, seconds=took_s, filter_calls=counted)
 
 
@@ -65,7 +65,7 @@ def filter_calls(cluster: Cluster) -> float:
     )
 
 
-def _waiting(namespace: Namespace) -> int:
+def waiting(namespace: Namespace) -> int:
     """Count the pods that kube-scheduler has looked at and does not bind."""
     conditions = [each for pod in namespace.pods() for each in pod["status"].get("conditions", ())]
     return sum(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)

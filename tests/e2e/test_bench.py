@@ -7,7 +7,9 @@ import orjson
 import pytest
 
 from e2e.bench.churn import updated
+from e2e.bench.contenders import CONTENDERS
 from e2e.bench.report import Row, percentile, table, write
+from e2e.bench.throughput import Shape, measure_throughput
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import filter_calls, measure_waiting_load
 from e2e.cluster import Cluster, Namespace
@@ -53,6 +55,24 @@ def test_a_gang_is_whole_soon_after_what_it_lacked_has_come(cluster: Cluster, na
     )
     assert len(seconds) == 3
     assert 0 < percentile(seconds, 50) < 5
+
+
+@pytest.mark.controlplane
+@pytest.mark.timeout(240)
+def test_contenders_bind_the_same_gangs_in_turn_and_each_pays_for_its_own_writes() -> None:
+    names = ("plain", "no-op", "hold")
+    shape, members = Shape(2, 3), 6
+    measured = measure_throughput(
+        {name: CONTENDERS[name] for name in names}, shapes=[shape], nodes=[20], arrivals=["burst"], rounds=1
+    )
+    plain, no_op, hold = ({key: row[key] for key in row} for row in measured)
+    assert [row["contender"] for row in (plain, no_op, hold)] == list(names)
+    assert plain["writes/pod"] == 3, "the pod, its binding, and the event that says so"
+    assert float(hold["writes/pod"]) >= 4, "and the gate that is taken off"
+    assert (plain["filters/pod"], no_op["filters/pod"]) == (0, 1)
+    assert plain["extender MiB"] == 0 < float(hold["extender MiB"])
+    assert float(hold["nodes/gang"]) == 1, f"{shape.members} members go on one node"
+    assert all(row["bound"] == members and float(row["pods/s"]) > members / 60 for row in (plain, no_op, hold))
 
 
 def test_figures_are_shown_under_each_other_and_kept(tmp_path: Path) -> None:

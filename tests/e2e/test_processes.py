@@ -46,8 +46,17 @@ def test_a_process_that_does_not_heed_term_is_killed(tmp_path: Path, monkeypatch
 
     process.stop()
 
-    with pytest.raises(StartError, match=f"stubborn ended by itself with code -{signal.SIGKILL:d}"):
-        process.check()
+    assert has_ended(process.pid)
+
+
+def test_only_a_process_that_ended_by_itself_is_a_failure(tmp_path: Path) -> None:
+    process = Process("sleeper", ["sleep", "60"], tmp_path / "log")
+    process.stop()
+    process.check()
+    process.restart()
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(StartError, match=f"sleeper ended by itself with code -{signal.SIGKILL:d}"):
+        wait_for(process.check, deadline_s=5, why="it is killed")
 
 
 def test_a_process_that_ended_is_reported_with_its_last_words(tmp_path: Path) -> None:
