@@ -58,9 +58,6 @@ from extender.watch.sources import (
 SHUTDOWN_S = 5.0
 """For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
 
-READY_LOOK_S = 0.1
-"""How often to look at the start whether everything is listed, which takes seconds."""
-
 _log = structlog.get_logger()
 
 
@@ -141,8 +138,7 @@ class App:
                     self._releases.run(),
                     self._recorder.run(),
                     self._statuses.run(),
-                    self._cycle.run(self._health.is_ready),
-                    self._keep_what_was_listed(),
+                    self._cycle.run(self._health.is_ready, _keep_what_was_listed),
                 )
             ]
             await stop.wait()
@@ -151,13 +147,6 @@ class App:
             self._turns.refuse_all()
             for task in running:
                 task.cancel()
-
-    async def _keep_what_was_listed(self) -> None:
-        """Take the cluster's objects out of garbage collection: a full one takes 50 ms with 50,000 pods."""
-        while not self._health.is_ready():
-            await asyncio.sleep(READY_LOOK_S)
-        gc.collect()
-        gc.freeze()
 
     @asynccontextmanager
     async def _serving(self, server: ServerConfig) -> AsyncIterator[None]:
@@ -177,6 +166,12 @@ class App:
 
     def _is_wanted(self, release: Release) -> bool:
         return self._cycle.releases.is_wanted(release.uid)
+
+
+def _keep_what_was_listed() -> None:
+    """Take the cluster's objects out of garbage collection: a full one takes 50 ms with 50,000 pods."""
+    gc.collect()
+    gc.freeze()
 
 
 def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source[Any]]:
