@@ -39,7 +39,6 @@ from extender.state.membership import as_member, key_of
 from extender.state.network import Network
 from extender.state.occupants import Occupants
 from extender.state.reservations import Reservations, Slot, Stage
-from extender.state.shapes import Shapes
 from extender.state.undecided import Undecided
 from extender.state.volumes import VolumeIndex
 
@@ -74,7 +73,6 @@ class Cluster:
         """Unbound members that ask something of other pods: a pod more may let them in."""
         self.devices = Devices(self.upsert_node)
         self._volumes = VolumeIndex()
-        self._shapes = Shapes()
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._snapshot = Snapshot(0, {}, remembered=LRUCache(REMEMBERED_TABLES))
         self._reduced: tuple[tuple[object, ...], Snapshot] = (), self._snapshot
@@ -173,7 +171,6 @@ class Cluster:
         pod = as_member(pod, self.gangs, self._derives_for)
         before = self.pods.get(pod.uid)
         pod = structs.replace(pod, shape=self._volumes.shape_of(pod, before)) if pod.claims else pod
-        pod = self._shapes.share(pod)
         if before == pod:
             return
         self._volumes.put(pod)

@@ -72,7 +72,7 @@ class Verbs:
 
     async def filter(self, request: web.Request) -> web.Response:
         """Answer ExtenderArgs with an ExtenderFilterResult."""
-        args = decode_args(await request.read())
+        args = decode_args(await request.read(), self._cluster.pods.get)
         if not self._is_ready():
             return _json(encode_filter_error(NOT_SYNCED))
         if self._answers.filter.has_rejected(args.pod.uid):
@@ -83,7 +83,7 @@ class Verbs:
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Answer ExtenderArgs with a HostPriorityList."""
-        args = decode_args(await request.read())
+        args = decode_args(await request.read(), self._cluster.pods.get)
         return _json(encode_priorities(prioritize(self._cluster, args)))
 
     async def preempt(self, request: web.Request) -> web.Response:

@@ -6,10 +6,10 @@ with whole objects (false). An answer comes in the form of its question, whole o
 Mirrors k8s.io/kube-scheduler/extender/v1.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field, structs
 from msgspec.json import Decoder
 from orjson import Fragment, dumps
 
@@ -57,8 +57,23 @@ class _NodeList(Struct):
     items: list[Raw] | None = None
 
 
+class _GlancedMeta(Struct):
+    uid: str
+
+
+class _GlancedStatus(Struct, rename="camel", frozen=True):
+    nominated_node_name: str = ""
+
+
+class _Glanced(Struct):
+    """As much of a pod as tells whether it is known already, and where kube-scheduler tries it."""
+
+    metadata: _GlancedMeta
+    status: _GlancedStatus = _GlancedStatus()
+
+
 class _Args(Struct, rename="pascal"):
-    pod: core_v1.Pod
+    pod: Raw
     nodes: _NodeList | None = None
     node_names: list[str] | None = None
 
@@ -102,17 +117,27 @@ class _BindingArgs(Struct, rename="pascal"):
     pod_uid: _Required = field(name="PodUID")
 
 
+def _nobody(_: PodUid) -> None:
+    return None
+
+
 _ARGS = Decoder(_Args)
+_GLANCED = Decoder(_Glanced)
+_POD = Decoder(core_v1.Pod)
 _NAMED_NODE = Decoder(_NamedNode)
 _PREEMPTION_ARGS = Decoder(_PreemptionArgs)
 _BINDING_ARGS = Decoder(_BindingArgs)
 _NOBODY: Mapping[str, str] = {}
 
 
-def decode_args(body: bytes) -> ExtenderArgs:
-    """Return the question of filter or prioritize; raises MalformedBody."""
+def decode_args(body: bytes, known: Callable[[PodUid], Pod | None] = _nobody) -> ExtenderArgs:
+    """Return the question of filter or prioritize; raises MalformedBody.
+
+    Of a pod that is `known` only the nominated node is read, which kube-scheduler may know better: reading all of it
+    takes longer than deciding on it.
+    """
     args = decode(_ARGS, body, "ExtenderArgs")
-    pod = _readable(args.pod, "ExtenderArgs")
+    pod = _asked_pod(args.pod, known)
     if args.node_names is not None:
         return ExtenderArgs(pod, args.node_names)
     if args.nodes is None:
@@ -121,6 +146,15 @@ def decode_args(body: bytes) -> ExtenderArgs:
         decode(_NAMED_NODE, node, "Node in ExtenderArgs").metadata.name: node for node in args.nodes.items or ()
     }
     return ExtenderArgs(pod, tuple(raw_nodes), raw_nodes)
+
+
+def _asked_pod(raw: Raw, known: Callable[[PodUid], Pod | None]) -> Pod:
+    glanced = decode(_GLANCED, raw, "Pod in ExtenderArgs")
+    pod = known(glanced.metadata.uid)
+    if pod is None:
+        return _readable(decode(_POD, raw, "Pod in ExtenderArgs"), "ExtenderArgs")
+    nominated = glanced.status.nominated_node_name
+    return pod if pod.nominated_node == nominated else structs.replace(pod, nominated_node=nominated)
 
 
 def decode_preemption_args(body: bytes) -> PreemptionArgs:

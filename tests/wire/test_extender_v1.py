@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from extender.model.claim import GangClaim
 from extender.wire.extender_v1 import (
@@ -171,3 +172,20 @@ def test_text_of_any_kind_survives() -> None:
     name = "n\u00f6de-\u4e16\U0001f600\n"
     args = decode_args(json.dumps({"Pod": pod_json(), "Nodes": {"items": [node_json(name)]}}).encode())
     assert json.loads(encode_filter(args, [name]))["Nodes"]["items"] == [node_json(name)]
+
+
+def test_of_a_pod_that_is_known_only_its_nomination_is_read() -> None:
+    known = a_pod("w0")
+    asked = pod_json("w0", metadata={"uid": known.uid}, status={"nominatedNodeName": "n1"})
+    args = decode_args(json.dumps({"Pod": asked, "NodeNames": ["n1"]}).encode(), {known.uid: known}.get)
+    assert args.pod == structs.replace(known, nominated_node="n1")
+    del asked["status"]
+    args = decode_args(json.dumps({"Pod": asked, "NodeNames": ["n1"]}).encode(), {known.uid: known}.get)
+    assert args.pod is known
+
+
+def test_a_node_that_was_not_offered_is_answered_as_an_object() -> None:
+    args = decode_args(json.dumps({"Pod": pod_json(), "NodeNames": ["n1", "n2"]}).encode())
+    answer = json.loads(encode_filter(args, ["n9"]))
+    assert (answer["NodeNames"], answer["Nodes"]["items"]) == (None, [{"metadata": {"name": "n9"}}])
+    assert json.loads(encode_filter(args, ["n2"]))["NodeNames"] == ["n2"]
