@@ -51,8 +51,8 @@ class Packing(Struct, frozen=True):
         return enough_of_each and len(self.placements) >= needs.required
 
 
-_NODES = 32
-"""A gang on more nodes is not tried in other orders: one node less is little then, and a try takes long."""
+FEW_NODES = 32
+"""A gang on more nodes is not tried in other ways: one node less is little then, and a try takes long."""
 
 _LOOKED_AT = 64
 """Nodes that another order may use beside those that the first one has used."""
@@ -101,7 +101,7 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
 def _on_fewer_nodes(first: Packing, classes: Sequence[MemberClass], snapshot: Snapshot, homes: Homes) -> Packing:
     """Return a packing of the same members on fewer nodes, where filling these in another order comes to one."""
     best = first
-    if first.left_over or not 1 < len(first.nodes) <= _NODES:
+    if first.left_over or not 1 < len(first.nodes) <= FEW_NODES:
         return first
     layout = columns_of(snapshot).layout
     near = layout.mask(first.nodes) | _largest([one.again() for one in classes], layout)

@@ -12,7 +12,7 @@ topology-aware scheduling, kube-scheduler's TopologyPlacement.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import accumulate, combinations, groupby
+from itertools import accumulate, combinations, groupby, islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from msgspec import Struct, structs
 from extender.decide.alike import group_alike
 from extender.decide.columns import Mask, columns_of
 from extender.decide.leaders import count_apart
-from extender.decide.packing import weight
+from extender.decide.packing import FEW_NODES, weight
 from extender.decide.room import capacities
 from extender.model.gang import Gang
 from extender.model.member import Member
@@ -43,6 +43,10 @@ cost a search of 30 ms (`search.BUDGET`)."""
 MORE = 2
 """Once all of a gang has found room, so many areas more are planned on, where it may take fewer nodes or have more
 workers beside a leader. Beyond these there is hardly anything to gain."""
+
+LOOKED_AT = 64
+"""Of so many sets of equally many domains it is worked out how few nodes the gang would take there, at 0.1 ms for a
+large one: more than small networks have."""
 
 COMBINED = 8
 """Of so many of the largest domains all combinations are thought of for members of several shapes, some dozens. What
@@ -95,7 +99,7 @@ def _best_of(parts: Sequence["_Part"], search: "_Search", place: Place, refused:
     more = MORE
     for part in parts:
         if least is not None and not least.lacking:
-            if not more or (search.fewest_nodes(part), 0) >= least[1:]:
+            if not more or least.nodes > FEW_NODES or (search.fewest_nodes(part), 0) >= least[1:]:
                 break
             more -= 1
         found = place(part.nodes)
@@ -234,10 +238,10 @@ class _Search:
     def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Sequence[_Part]]:
         """Yield the few domains of the level that may do, all of them within one of the parts; the fewest first."""
         found = [(few, self._spare(part)) for part in parts for few in self._few(part, level)]
-        found.sort(key=_domains)
+        found.sort(key=lambda each: (_domains(each), each[1]))
         tries = TRIES
         for _, equals in groupby(found, _domains):
-            joined = [(_joined(few), spare) for few, spare in equals]
+            joined = [(_joined(few), spare) for few, spare in islice(equals, LOOKED_AT)]
             joined.sort(key=lambda each: (self.fewest_nodes(each[0]), each[1]))
             yield [part for part, _ in joined[:tries]]
             tries = max(0, tries - len(joined))

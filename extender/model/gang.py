@@ -88,4 +88,6 @@ class Gang(Declaration, frozen=True):
 
 
 def _seats(pods: Iterable[Pod]) -> int:
-    return len({pod.seat for pod in pods})
+    pods = list(pods)
+    ranked = [pod.seat for pod in pods if pod.rank]  # few have one, and only then do several share a seat
+    return len(pods) - len(ranked) + len(set(ranked))
