@@ -175,8 +175,10 @@ class Cluster:
             return
         self._volumes.put(pod)
         slot = self.reservations.slot_of(pod.uid)
-        if pod.node_name:
+        if pod.node_name or pod.finished:
             self.undecided.settle(pod.uid)
+        elif pod.nominated_node and slot is None:
+            self.undecided.nominated(pod.uid, pod.nominated_node)
         self._charge(before, pod)
         self.occupants.change(before, pod)
         self.pods[pod.uid] = pod

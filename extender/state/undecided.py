@@ -1,7 +1,8 @@
 """Which pods is kube-scheduler placing right now on a node that nobody told us yet?
 
-A pod without room of its own is let through to many nodes. Until it is bound, asked for again or gone, it may be on any
-of them for kube-scheduler: it must be asked before another pod is put there.
+A pod without room of its own is let through to many nodes, or kube-scheduler nominates it where it has others killed.
+Until it is bound, asked for again or gone, it may be on any of them for kube-scheduler: it must be asked before another
+pod is put there.
 """
 
 from collections import Counter
@@ -22,6 +23,12 @@ class Undecided:
         self.settle(uid)
         self._offered[uid] = tuple(nodes)
         self._pods_on.update(self._offered[uid])
+
+    def nominated(self, uid: PodUid, node: str) -> None:
+        """Note that the pod may go to this node as well."""
+        known = self._offered.get(uid, ())
+        if node not in known:
+            self.let_through(uid, (*known, node))
 
     def settle(self, uid: PodUid) -> None:
         """Note that it is known where the pod is, or that it is nowhere."""

@@ -8,6 +8,7 @@ waits: kube-scheduler's only scheduling loop waits for the answer.
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+import structlog
 from msgspec import Struct
 
 from extender.decide.explain import (
@@ -24,7 +25,7 @@ from extender.decide.explain import (
 from extender.decide.fit import fit_room
 from extender.decide.node_reasons import explain_reason
 from extender.decide.room import lacking_cards
-from extender.decide.sample import is_everything, is_sample
+from extender.decide.sample import is_everything, is_sample, sample_size
 from extender.decide.topology import allowed_nodes
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
@@ -34,6 +35,8 @@ from extender.state.planning import Planner
 from extender.state.reservations import Slot, Stage
 from extender.state.schedulers_view import is_undisputed, waits_for_siblings
 from extender.wire.extender_v1 import ExtenderArgs
+
+_log = structlog.get_logger()
 
 
 class FilterAnswer(Struct, frozen=True):
@@ -54,6 +57,7 @@ class Filter:
         self._planner = planner
         self._percentage = percentage
         """kube-scheduler's percentageOfNodesToScore."""
+        self._has_doubted = False
 
     def has_rejected(self, uid: PodUid) -> bool:
         """Whether the pod was turned away when it was last asked for."""
@@ -61,6 +65,7 @@ class Filter:
 
     def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         """Decide on one call; may plan the pod's gang and hold room for it."""
+        self._doubt_percentage(args)
         pod = self._cluster.learn_pod(args.pod)
         self._cluster.undecided.settle(pod.uid)
         match pod.gang:
@@ -147,6 +152,18 @@ class Filter:
             return False
         slot.named = is_undisputed(self._cluster, slot)
         return slot.named
+
+    def _doubt_percentage(self, args: ExtenderArgs) -> None:
+        """Say once that kube-scheduler looks at more nodes than we are told: then nothing is named beside its offers."""
+        offered, size = len(args.node_names), sample_size(len(self._cluster.snapshot().rooms), self._percentage)
+        if offered > size and not self._has_doubted:
+            self._has_doubted = True
+            _log.warning(
+                "kube-scheduler offers more nodes than percentageOfNodesToScore says: set both alike",
+                offered=offered,
+                expected=size,
+                configured=self._percentage,
+            )
 
     def _is_everything(self, args: ExtenderArgs) -> bool:
         return is_everything(len(args.node_names), len(self._cluster.snapshot().rooms), self._percentage)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec import structs
+from structlog.testing import capture_logs
 
 from extender.decide.sample import is_everything, is_sample, sample_size
 from extender.model.pod import AffinityTerm, ClaimUse, Pod, Relations
@@ -76,10 +77,13 @@ def test_where_all_nodes_are_looked_at_a_missing_one_was_refused() -> None:
     assert rig.node_for(pods[0], NAMES[1:]) == "n001"
 
 
-def test_more_nodes_than_the_sample_should_have_are_no_sample() -> None:
+def test_more_nodes_than_the_sample_should_have_are_no_sample_and_that_is_said_once() -> None:
     rig = a_cluster()
     pods = a_gang(rig)
-    assert is_left_to_a_nomination(rig, pods[0], NAMES[10:])
+    with capture_logs() as logs:
+        assert is_left_to_a_nomination(rig, pods[0], NAMES[10:])
+        rig.ask(pods[1], NAMES[10:])
+    assert [(log["offered"], log["expected"], log["configured"]) for log in logs] == [(140, 100, 1)]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +114,13 @@ def test_a_node_is_named_again_when_the_free_pod_is_gone() -> None:
     pods = a_gang(rig)
     rig.delete(single)
     assert rig.node_for(pods[0], SAMPLE) == "n000"
+
+
+def test_a_node_is_not_named_on_which_kube_scheduler_keeps_room_for_a_pod_that_had_others_killed() -> None:
+    rig = a_cluster()
+    pods = a_gang(rig)
+    rig.create(a_pod("preemptor", nominated="n000"))
+    assert is_left_to_a_nomination(rig, pods[0])
 
 
 def test_a_node_on_which_another_scheduler_has_just_put_a_pod_is_not_named() -> None:
