@@ -156,9 +156,7 @@ class Filter:
     def _doubt_percentage(self, args: ExtenderArgs) -> None:
         """Say once that kube-scheduler looks at more nodes than we are told: then none is named beside its offers."""
         offered, size = len(args.node_names), sample_size(len(self._cluster.snapshot().rooms), self._percentage)
-        if (
-            offered > size >= LEAST and not self._has_doubted
-        ):  # in a small cluster, it is a node that we do not know yet
+        if offered > size >= LEAST and not self._has_doubted:  # else it may be a node that we do not know yet
             self._has_doubted = True
             _log.warning(
                 "kube-scheduler offers more nodes than percentageOfNodesToScore says: set both alike",
