@@ -49,9 +49,10 @@ class Gang(Declaration, frozen=True):
 
     def is_enough(self, ready_roles: Sequence[str] = ()) -> bool:
         """Whether members of these roles, beside those in place, make min-available and every role's minimum."""
-        roles = Counter([*ready_roles, *(pod.role for pod in self.in_place)])
-        count = _seats(self.in_place) + len(ready_roles)
-        return count >= self.min_available and all(roles[role] >= least for role, least in self.role_minimums)
+        if _seats(self.in_place) + len(ready_roles) < self.min_available:
+            return False
+        roles = Counter([*ready_roles, *(pod.role for pod in self.in_place)]) if self.role_minimums else Counter()
+        return all(roles[role] >= least for role, least in self.role_minimums)
 
     @property
     def satisfied(self) -> bool:

@@ -67,8 +67,9 @@ class WakeUps:
         self._calls.pop(uid, None)
 
     def _call(self, pod: Pod, now_s: float) -> str | None:
-        target = self._cluster.node_to_try(pod)
-        if not target or not pod.turned_away or pod.node_name:
+        is_asleep = pod.turned_away and not pod.node_name
+        target = self._cluster.node_to_try(pod) if is_asleep else ""
+        if not target:
             self.forget(pod.uid)
             return None
         slot = self._cluster.reservations.slot_of(pod.uid)
