@@ -208,6 +208,8 @@ class Filter:
         if allowed is not None:
             rejected |= {name: OTHER_DOMAIN for name in args.node_names if name not in allowed}
         accepted = [name for name in args.node_names if name not in rejected]
+        if pod.uid not in self._cluster.pods or pod.node_name:  # it goes nowhere: nothing would end what is noted of it
+            return FilterAnswer(accepted, rejected)
         if accepted:
             self._cluster.undecided.let_through(pod.uid, accepted)
             self._planner.standings.forget(pod.uid)

@@ -148,3 +148,22 @@ def test_a_further_member_goes_to_its_parameter_server_whatever_is_offered() -> 
     further = a_pod("w-1", gang="g", min_available=2, role="worker")
     rig.create(further)
     assert rig.node_for(further, NAMES[:100]) == "n120"
+
+
+def test_a_pod_that_is_asked_for_when_it_is_gone_keeps_no_node_from_being_named() -> None:
+    rig = a_cluster()
+    single = a_pod("single")
+    rig.create(single)
+    rig.delete(single)
+    assert "n000" in rig.ask(single, NAMES[:100]).accepted
+    pods = a_gang(rig)
+    assert rig.node_for(pods[0], SAMPLE) == "n000"
+
+
+def test_a_pod_that_is_asked_for_when_it_is_bound_keeps_no_node_from_being_named() -> None:
+    rig = a_cluster()
+    single = a_pod("single")
+    rig.create(structs.replace(single, node_name="n140"))
+    rig.ask(single, NAMES[:100])
+    pods = a_gang(rig)
+    assert rig.node_for(pods[0], SAMPLE) == "n000"
