@@ -37,4 +37,4 @@ def is_undisputed(cluster: Cluster, slot: Slot) -> bool:
         return False
     trial = Trial(snapshot)
     trial.evict(slot.occupant, slot.node)
-    return not trial.fit(slot.occupant, slot.node)
+    return not trial.fit(pod.occupant, slot.node)  # which may ask for something else since it was planned

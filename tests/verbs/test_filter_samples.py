@@ -167,3 +167,12 @@ def test_a_pod_that_is_asked_for_when_it_is_bound_keeps_no_node_from_being_named
     rig.ask(single, NAMES[:100])
     pods = a_gang(rig)
     assert rig.node_for(pods[0], SAMPLE) == "n000"
+
+
+def test_a_node_is_not_named_that_the_member_excludes_since_it_was_planned() -> None:
+    rig = Rig(*[a_node(name, gpu=4, labels={"pool": "b" if name in SAMPLE else "a"}) for name in NAMES])
+    pods = a_gang(rig)
+    assert {rig.slot(pod).node for pod in pods} == {"n000"}
+    narrowed = structs.replace(pods[0], shape=a_shape(node_selector={"pool": "b"}))
+    rig.create(narrowed)
+    assert rig.node_for(narrowed, SAMPLE) != "n000"
