@@ -177,7 +177,7 @@ class Cluster:
         slot = self.reservations.slot_of(pod.uid)
         if pod.node_name or pod.finished:
             self.undecided.settle(pod.uid)
-        elif pod.nominated_node and slot is None:
+        elif slot is None or not pod.nominated_node:
             self.undecided.nominated(pod.uid, pod.nominated_node)
         self._charge(before, pod)
         self.occupants.change(before, pod)

@@ -16,6 +16,7 @@ class Undecided:
 
     def __init__(self) -> None:
         self._offered: dict[PodUid, tuple[str, ...]] = {}
+        self._nominated: dict[PodUid, str] = {}
         self._pods_on: Counter[str] = Counter()
 
     def let_through(self, uid: PodUid, nodes: Iterable[str]) -> None:
@@ -25,18 +26,23 @@ class Undecided:
         self._pods_on.update(self._offered[uid])
 
     def nominated(self, uid: PodUid, node: str) -> None:
-        """Note that the pod may go to this node as well."""
-        known = self._offered.get(uid, ())
-        if node not in known:
-            self.let_through(uid, (*known, node))
+        """Note that the pod may go to this node as well, and no longer to the one before; empty for none."""
+        self._take_off(self._nominated.pop(uid, ""))
+        if node:
+            self._nominated[uid] = node
+            self._pods_on[node] += 1
 
     def settle(self, uid: PodUid) -> None:
         """Note that it is known where the pod is, or that it is nowhere."""
-        for node in self._offered.pop(uid, ()):
-            self._pods_on[node] -= 1
-            if not self._pods_on[node]:
-                del self._pods_on[node]
+        for node in (*self._offered.pop(uid, ()), self._nominated.pop(uid, "")):
+            self._take_off(node)
 
     def may_be_on(self, node: str) -> bool:
         """Whether one of them may be on the node."""
         return node in self._pods_on
+
+    def _take_off(self, node: str) -> None:
+        if self._pods_on[node] > 1:
+            self._pods_on[node] -= 1
+        else:
+            self._pods_on.pop(node, None)

@@ -169,6 +169,14 @@ def test_a_pod_that_is_asked_for_when_it_is_bound_keeps_no_node_from_being_named
     assert rig.node_for(pods[0], SAMPLE) == "n000"
 
 
+def test_a_node_is_named_again_when_kube_scheduler_keeps_it_for_the_pod_no_longer() -> None:
+    rig = a_cluster()
+    pods = a_gang(rig)
+    rig.create(a_pod("preemptor", nominated="n000"))
+    rig.create(a_pod("preemptor"))
+    assert rig.node_for(pods[0], SAMPLE) == "n000"
+
+
 def test_a_node_is_not_named_that_the_member_excludes_since_it_was_planned() -> None:
     rig = Rig(*[a_node(name, gpu=4, labels={"pool": "b" if name in SAMPLE else "a"}) for name in NAMES])
     pods = a_gang(rig)
