@@ -33,7 +33,7 @@ def is_undisputed(cluster: Cluster, slot: Slot) -> bool:
     pod, snapshot = cluster.pods.get(slot.holder), cluster.snapshot()
     if pod is None or pod.claims or pod.shape.is_provisional or pod.shape.relations or snapshot.repelling:
         return False
-    if slot.node not in snapshot.rooms or cluster.undecided.may_be_on(slot.node):
+    if slot.node not in snapshot.rooms or cluster.undecided.may_matter_on(slot.node):
         return False
     trial = Trial(snapshot)
     trial.evict(slot.occupant, slot.node)

@@ -17,11 +17,14 @@ class Undecided:
     def __init__(self) -> None:
         self._offered: dict[PodUid, tuple[str, ...]] = {}
         self._nominated: dict[PodUid, str] = {}
+        self._repelling: set[PodUid] = set()
         self._pods_on: Counter[str] = Counter()
 
-    def let_through(self, uid: PodUid, nodes: Iterable[str]) -> None:
-        """Note that the pod may go to these nodes, and to those only."""
+    def let_through(self, uid: PodUid, nodes: Iterable[str], *, repels: bool = False) -> None:
+        """Note that the pod may go to these nodes, and to those only; whether it keeps others off nodes nearby."""
         self.settle(uid)
+        if repels:
+            self._repelling.add(uid)
         self._offered[uid] = tuple(nodes)
         self._pods_on.update(self._offered[uid])
 
@@ -34,12 +37,13 @@ class Undecided:
 
     def settle(self, uid: PodUid) -> None:
         """Note that it is known where the pod is, or that it is nowhere."""
+        self._repelling.discard(uid)
         for node in (*self._offered.pop(uid, ()), self._nominated.pop(uid, "")):
             self._take_off(node)
 
-    def may_be_on(self, node: str) -> bool:
-        """Whether one of them may be on the node."""
-        return node in self._pods_on
+    def may_matter_on(self, node: str) -> bool:
+        """Whether one of them may be on the node, or near it and keep others off."""
+        return node in self._pods_on or bool(self._repelling)
 
     def _take_off(self, node: str) -> None:
         if self._pods_on[node] > 1:

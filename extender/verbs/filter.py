@@ -29,6 +29,7 @@ from extender.decide.sample import LEAST, is_everything, is_sample, sample_size
 from extender.decide.topology import allowed_nodes
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
+from extender.model.node import repels
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
 from extender.state.planning import Planner
@@ -211,7 +212,7 @@ class Filter:
         if pod.uid not in self._cluster.pods or pod.node_name:  # it goes nowhere: nothing would end what is noted of it
             return FilterAnswer(accepted, rejected)
         if accepted:
-            self._cluster.undecided.let_through(pod.uid, accepted)
+            self._cluster.undecided.let_through(pod.uid, accepted, repels=repels(pod.occupant))
             self._planner.standings.forget(pod.uid)
         else:
             self._planner.standings.tell(pod.uid, min(rejected.values(), default=ROOM_IS_KEPT))

@@ -184,3 +184,11 @@ def test_a_node_is_not_named_that_the_member_excludes_since_it_was_planned() -> 
     narrowed = structs.replace(pods[0], shape=a_shape(node_selector={"pool": "b"}))
     rig.create(narrowed)
     assert rig.node_for(narrowed, SAMPLE) != "n000"
+
+
+def test_no_node_is_named_while_a_pod_that_repels_others_may_be_anywhere_near() -> None:
+    rig = Rig(*[a_node(name, gpu=4, labels={"zone": "z"}) for name in NAMES])
+    repels_all = a_shape(relations=Relations(anti_affinity=(AffinityTerm("zone", (), ("default",)),)))
+    assert rig.ask(a_pod("lonely", shape=repels_all), NAMES[50:]).accepted
+    pods = a_gang(rig)
+    assert rig.node_for(pods[0], SAMPLE) is None
