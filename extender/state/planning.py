@@ -20,6 +20,7 @@ from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
+from extender.model.node import repels
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import NOBODY, Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
@@ -153,6 +154,10 @@ class Planner:
         self._cluster.reservations.end(key, over)
         if gang is None or not gang.satisfied:
             self._cluster.reservations.end_up_to(key, Stage.HELD)
+        else:
+            for slot in over:
+                if slot.stage is Stage.ACCEPTED:  # kube-scheduler counts it there, and may bind it yet
+                    self._cluster.undecided.let_through(slot.holder, [slot.node], repels=repels(slot.occupant))
         self._cluster.changes.free_room()
         if gang is None:
             return

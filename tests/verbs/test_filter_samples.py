@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from extender.decide.sample import is_everything, is_sample, sample_size
 from extender.model.pod import AffinityTerm, ClaimUse, Pod, Relations
 from tests.builders import a_node, a_pod, a_shape
-from tests.rig import Rig
+from tests.rig import BINDING_S, Rig
 
 NAMES = [f"n{i:03}" for i in range(150)]
 SAMPLE = NAMES[50:]
@@ -192,3 +192,17 @@ def test_no_node_is_named_while_a_pod_that_repels_others_may_be_anywhere_near() 
     assert rig.ask(a_pod("lonely", shape=repels_all), NAMES[50:]).accepted
     pods = a_gang(rig)
     assert rig.node_for(pods[0], SAMPLE) is None
+
+
+def test_a_node_is_not_named_while_a_further_member_may_still_be_bound_there_although_its_time_is_over() -> None:
+    names = [f"n{i:03}" for i in range(250)]
+    rig = Rig(*[a_node(name, gpu=1) for name in names])
+    rig.create(*[a_pod(f"filler-{name}", node=name) for name in names[:120]])
+    rig.create(*[a_pod(f"f-{i}", gang="f", min_available=2, gpu=0, node="n120") for i in range(2)])
+    further = a_pod("f-2", gang="f", min_available=2)
+    rig.create(further)
+    assert rig.node_for(further, names[100:200]) == "n120"
+    rig.later(BINDING_S + 1)
+    assert rig.cluster.reservations.slot_of(further.uid) is None
+    there = next(pod for pod in a_gang(rig) if rig.slot(pod).node == "n120")
+    assert rig.node_for(there, names[150:]) is None
