@@ -25,7 +25,7 @@ from extender.decide.explain import (
 from extender.decide.fit import fit_room
 from extender.decide.node_reasons import explain_reason
 from extender.decide.room import lacking_cards
-from extender.decide.sample import LEAST, is_everything, is_sample, sample_size
+from extender.decide.sample import is_everything, is_sample, sample_size
 from extender.decide.topology import allowed_nodes
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim, GangClaim, GangKey
@@ -156,8 +156,9 @@ class Filter:
 
     def _doubt_percentage(self, args: ExtenderArgs) -> None:
         """Say once that kube-scheduler looks at more nodes than we are told: then none is named beside its offers."""
-        offered, size = len(args.node_names), sample_size(len(self._cluster.snapshot().rooms), self._percentage)
-        if offered > size >= LEAST and not self._has_doubted:  # else it may be a node that we do not know yet
+        offered, nodes = len(args.node_names), len(self._cluster.snapshot().rooms)
+        size = sample_size(nodes, self._percentage)
+        if offered > size < nodes and not self._has_doubted:  # of all nodes, there may be one that we do not know yet
             self._has_doubted = True
             _log.warning(
                 "kube-scheduler offers more nodes than percentageOfNodesToScore says: set both alike",

@@ -206,3 +206,10 @@ def test_a_node_is_not_named_while_a_further_member_may_still_be_bound_there_alt
     assert rig.cluster.reservations.slot_of(further.uid) is None
     there = next(pod for pod in a_gang(rig) if rig.slot(pod).node == "n120")
     assert rig.node_for(there, names[150:]) is None
+
+
+def test_where_all_nodes_are_looked_at_one_that_we_do_not_know_yet_is_no_reason_to_doubt_the_setting() -> None:
+    rig = a_cluster(percentage=100)
+    with capture_logs() as logs:
+        rig.ask(a_pod("single"), [*NAMES, "n150"])
+    assert not logs
