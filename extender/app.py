@@ -138,7 +138,7 @@ class App:
                     self._releases.run(),
                     self._recorder.run(),
                     self._statuses.run(),
-                    self._cycle.run(self._health.is_ready, _keep_what_was_listed),
+                    self._cycle.run(self._health.is_ready, self._begin),
                 )
             ]
             await stop.wait()
@@ -147,6 +147,17 @@ class App:
             self._turns.refuse_all()
             for task in running:
                 task.cancel()
+
+    def _begin(self) -> None:
+        """Take up what the process before this one has left, now that everything is listed.
+
+        Pods that it let through and that are on their way are looked out for as long as bind calls are waited for.
+        """
+        gc.collect()
+        gc.freeze()  # a full collection takes 50 ms with 50,000 pods
+        is_waiting, undecided = self._cluster.gangs.is_waiting, self._cluster.undecided
+        undecided.inherit(pod.uid for pod in self._cluster.pods.values() if is_waiting(pod) and not pod.held)
+        asyncio.get_running_loop().call_later(self._config.gangs.binding_seconds, undecided.disinherit)
 
     @asynccontextmanager
     async def _serving(self, server: ServerConfig) -> AsyncIterator[None]:
@@ -166,12 +177,6 @@ class App:
 
     def _is_wanted(self, release: Release) -> bool:
         return self._cycle.releases.is_wanted(release.uid)
-
-
-def _keep_what_was_listed() -> None:
-    """Take the cluster's objects out of garbage collection: a full one takes 50 ms with 50,000 pods."""
-    gc.collect()
-    gc.freeze()
 
 
 def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source[Any]]:

@@ -19,6 +19,7 @@ class Undecided:
         self._nominated: dict[PodUid, str] = {}
         self._repelling: set[PodUid] = set()
         self._pods_on: Counter[str] = Counter()
+        self._inherited: set[PodUid] = set()
 
     def let_through(self, uid: PodUid, nodes: Iterable[str], *, repels: bool = False) -> None:
         """Note that the pod may go to these nodes, and to those only; whether it keeps others off nodes nearby."""
@@ -35,15 +36,24 @@ class Undecided:
             self._nominated[uid] = node
             self._pods_on[node] += 1
 
+    def inherit(self, uids: Iterable[PodUid]) -> None:
+        """Note pods that the process before this one may have let through, nobody knows where to."""
+        self._inherited.update(uids)
+
+    def disinherit(self) -> None:
+        """Take it that none of them is on its way any more."""
+        self._inherited.clear()
+
     def settle(self, uid: PodUid) -> None:
         """Note that it is known where the pod is, or that it is nowhere."""
         self._repelling.discard(uid)
+        self._inherited.discard(uid)
         for node in (*self._offered.pop(uid, ()), self._nominated.pop(uid, "")):
             self._take_off(node)
 
     def may_matter_on(self, node: str) -> bool:
         """Whether one of them may be on the node, or near it and keep others off."""
-        return node in self._pods_on or bool(self._repelling)
+        return node in self._pods_on or bool(self._repelling) or bool(self._inherited)
 
     def _take_off(self, node: str) -> None:
         if self._pods_on[node] > 1:

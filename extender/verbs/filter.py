@@ -151,6 +151,8 @@ class Filter:
         nodes = len(self._cluster.snapshot().rooms)
         if slot.named or not is_sample(len(args.node_names), nodes, self._percentage):
             return False
+        if args.pod.shape != slot.shape:  # kube-scheduler knows another version of it than was planned
+            return False
         slot.named = is_undisputed(self._cluster, slot)
         return slot.named
 

@@ -15,6 +15,7 @@ from aiohttp.typedefs import Handler, Middleware
 from msgspec import Struct
 
 from extender.decide.explain import NOT_SYNCED
+from extender.model.pod import Pod, PodUid
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.verbs.agreement import Agreement
@@ -72,7 +73,7 @@ class Verbs:
 
     async def filter(self, request: web.Request) -> web.Response:
         """Answer ExtenderArgs with an ExtenderFilterResult."""
-        args = decode_args(await request.read(), self._cluster.pods.get)
+        args = decode_args(await request.read(), self._known)
         if not self._is_ready():
             return _json(encode_filter_error(NOT_SYNCED))
         if self._answers.filter.has_rejected(args.pod.uid):
@@ -83,13 +84,18 @@ class Verbs:
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Answer ExtenderArgs with a HostPriorityList."""
-        args = decode_args(await request.read(), self._cluster.pods.get)
+        args = decode_args(await request.read(), self._known)
         return _json(encode_priorities(prioritize(self._cluster, args)))
 
     async def preempt(self, request: web.Request) -> web.Response:
         """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult; a veto while the state is not known."""
         args = decode_preemption_args(await request.read())
         return _json(encode_preemption(self._answers.preempt.answer(args, _now_s()) if self._is_ready() else {}))
+
+    def _known(self, uid: PodUid) -> Pod | None:
+        """Return the pod as we know it, unless kube-scheduler must know another version: a held pod it never tries."""
+        pod = self._cluster.pods.get(uid)
+        return pod if pod is not None and not pod.held else None
 
     async def bind(self, request: web.Request) -> web.Response:
         """Answer ExtenderBindingArgs with an ExtenderBindingResult, when the pod's gang is complete."""

@@ -123,6 +123,32 @@ def test_a_node_is_not_named_on_which_kube_scheduler_keeps_room_for_a_pod_that_h
     assert is_left_to_a_nomination(rig, pods[0])
 
 
+def test_after_a_restart_nothing_is_named_until_those_who_were_on_their_way_are_heard_of() -> None:
+    rig = a_cluster()
+    single = a_pod("single")
+    rig.create(single)
+    rig.cluster.undecided.inherit([single.uid])
+    pods = a_gang(rig)
+    assert is_left_to_a_nomination(rig, pods[0])
+    rig.bind(single, "n140")
+    assert rig.node_for(pods[1], SAMPLE) == "n000"
+
+
+def test_after_a_restart_those_of_whom_nothing_is_heard_are_given_up() -> None:
+    rig = a_cluster()
+    rig.cluster.undecided.inherit(["gone"])
+    rig.cluster.undecided.disinherit()
+    assert rig.node_for(a_gang(rig)[0], SAMPLE) == "n000"
+
+
+def test_a_member_that_kube_scheduler_knows_otherwise_than_we_do_is_looked_at_by_it() -> None:
+    rig = a_cluster()
+    pods = a_gang(rig)
+    newer = structs.replace(pods[0], shape=a_shape(node_selector={"disk": "ssd"}))
+    assert not rig.ask(newer, SAMPLE).accepted
+    assert rig.node_for(pods[1], SAMPLE) == "n000"
+
+
 def test_a_node_on_which_another_scheduler_has_just_put_a_pod_is_not_named() -> None:
     rig = a_cluster()
     pods = a_gang(rig)
