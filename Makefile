@@ -29,7 +29,7 @@ controlplane: $(INSTALLED) ## Run the tests on the real control plane
 fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the real one on 20,000 pods (10 minutes)
 	@$(BIN)/python -m e2e.fidelity --pairs 20000
 
-oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: whether they fit, and how well they are placed (15 minutes)
+oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: whether they fit, and how well they are placed (20 minutes)
 	ORACLE_INSTANCES=20000 $(BIN)/pytest -s --timeout 3600 tests/decide/test_packing_oracle.py tests/decide/test_topology_oracle.py tests/decide/test_placement_oracle.py
 
 soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)

@@ -29,9 +29,9 @@ def test_gangs_are_packed_on_nodes_that_kube_scheduler_did_not_look_at(cluster: 
     cluster.add_nodes([make_node(f"gpu-{index:03}", gpus=4) for index in range(NODES)])
     calls = filter_calls(cluster)
     for gang in range(10):
-        namespace.apply(*members(f"gang-{gang}-", 4))
+        namespace.apply(*members(f"gang-{gang}", 4))
     wait_for(lambda: len(bound(namespace)) == 40, DEADLINE_S, "all gangs are bound")
-    assert all(len(set(nodes_of(namespace, f"gang-{gang}-"))) == 1 for gang in range(10))
+    assert all(len(set(nodes_of(namespace, f"gang-{gang}"))) == 1 for gang in range(10))
     assert filter_calls(cluster) - calls == 40, "a member was turned away, or came again"
 
 
