@@ -127,10 +127,7 @@ def _search(classes: list[MemberClass], trial: Trial, homes: Homes, needs: Needs
         return None
     placements: list[Placement] = []
     for name, counts in way:
-        for one, count in zip(classes, counts, strict=True):
-            if count:
-                trial.place(one.pod, name, count)
-                placements += _seat(one, name, count, trial)
+        placements += _fill(name, classes, counts, trial)
     rest = _fill_nodes(classes, trial, homes)
     return Packing((*placements, *rest.placements), rest.left_over, trial)
 
@@ -168,6 +165,16 @@ def _class_by_class(classes: list[MemberClass], trial: Trial, homes: Homes) -> P
                 placements += _fill_nodes([one], trial, homes).placements
         progress = before < len(placements) and any(one.shape.relations is not None and one.left for one in classes)
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
+
+
+def _fill(node: str, classes: Sequence[MemberClass], counts: Sequence[int], trial: Trial) -> list[Placement]:
+    """Place so many of each class on the node."""
+    placements: list[Placement] = []
+    for one, count in zip(classes, counts, strict=True):
+        if count:
+            trial.place(one.pod, node, count)
+            placements += _seat(one, node, count, trial)
+    return placements
 
 
 def _seat(one: MemberClass, node: str, count: int, trial: Trial) -> list[Placement]:
@@ -208,8 +215,5 @@ def _turn(member: Member) -> tuple[bool, int]:
 def _fill_nodes(classes: list[MemberClass], trial: Trial, homes: Homes) -> Packing:
     placements: list[Placement] = []
     for name, counts in best_nodes(classes, trial, homes):
-        for one, count in zip(classes, counts, strict=True):
-            if count:
-                trial.place(one.pod, name, count)
-                placements += _seat(one, name, count, trial)
+        placements += _fill(name, classes, counts, trial)
     return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
