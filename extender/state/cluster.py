@@ -23,7 +23,7 @@ from extender.model.claim import GangClaim, GangKey, JobKey, followers_key
 from extender.model.device import amounts_of
 from extender.model.job import TrainingJob
 from extender.model.namespace import Namespace
-from extender.model.node import Node
+from extender.model.node import Node, NodeRoom
 from extender.model.pod import Occupant, Pod, PodUid, Seniority
 from extender.model.pod_group import PodGroup
 from extender.model.snapshot import Snapshot
@@ -97,6 +97,25 @@ class Cluster:
                     trial.place(placement.occupant, placement.node)
             self._reduced = wanted, trial.as_snapshot()
         return self._reduced[1]
+
+    @property
+    def generation(self) -> int:
+        """The generation of the snapshot, which is not made for it."""
+        return self._ledger.generation
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return len(self._ledger.rooms)
+
+    @property
+    def repels(self) -> bool:
+        """Whether any node holds pods with required anti-affinity."""
+        return self._ledger.repels
+
+    def room_of(self, node_name: str) -> NodeRoom | None:
+        """Return a node with what is taken now."""
+        return self._ledger.rooms.get(node_name)
 
     @property
     def nodes_generation(self) -> int:

@@ -15,6 +15,12 @@ class Ledger:
         self.nodes_generation = 0
         self.rooms: dict[str, NodeRoom] = {}
         self._charged: dict[str, NodeRoom] = {}
+        self._repelling: set[str] = set()
+
+    @property
+    def repels(self) -> bool:
+        """Whether any node holds pods with required anti-affinity."""
+        return bool(self._repelling)
 
     def put_node(self, node: Node) -> bool:
         """Add or change a node; False when nothing that matters changed (a heartbeat)."""
@@ -31,6 +37,7 @@ class Ledger:
         self.generation += 1
         self.nodes_generation += 1
         self.rooms.pop(name, None)
+        self._repelling.discard(name)
 
     def charge(self, node_name: str, pod: Occupant) -> None:
         """Take room for one such pod."""
@@ -55,3 +62,7 @@ class Ledger:
     def _set(self, room: NodeRoom) -> None:
         self.generation += 1
         self.rooms[room.node.name] = room
+        if room.repelling:
+            self._repelling.add(room.node.name)
+        else:
+            self._repelling.discard(room.node.name)

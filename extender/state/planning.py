@@ -105,7 +105,7 @@ class Planner:
         return gang is not None and gang is self._cluster.gangs.get(key) and generations == self._generations()
 
     def _generations(self) -> tuple[int, int]:
-        return self._cluster.snapshot().generation, self._cluster.earmarks.generation
+        return self._cluster.generation, self._cluster.earmarks.generation
 
     def refuse(self, pod: Pod, nodes: Collection[str], now_s: float) -> None:
         """Note that kube-scheduler does not take the pod on its planned node, nor on others; plan its gang anew."""

@@ -1,5 +1,6 @@
 """What does kube-scheduler know that we do not, and what do we know that it does not?"""
 
+from extender.decide.fit import fit_node
 from extender.decide.trial import Trial
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster
@@ -30,11 +31,9 @@ def is_undisputed(cluster: Cluster, slot: Slot) -> bool:
     Not where its own filters know more (volumes, devices), where pods mean something to one another, which changes with
     each that is placed, or where it may just have put a pod of which we do not know yet.
     """
-    pod, snapshot = cluster.pods.get(slot.holder), cluster.snapshot()
-    if pod is None or pod.claims or pod.shape.is_provisional or pod.shape.relations or snapshot.repelling:
+    pod, room = cluster.pods.get(slot.holder), cluster.room_of(slot.node)
+    if pod is None or pod.claims or pod.shape.is_provisional or pod.shape.relations or cluster.repels:
         return False
-    if slot.node not in snapshot.rooms or cluster.undecided.may_matter_on(slot.node):
+    if room is None or cluster.undecided.may_matter_on(slot.node):
         return False
-    trial = Trial(snapshot)
-    trial.evict(slot.occupant, slot.node)
-    return not trial.fit(pod.occupant, slot.node)  # which may ask for something else since it was planned
+    return not fit_node(pod.shape, room.without(slot.occupant))  # it may ask for something else since it was planned

@@ -44,7 +44,7 @@ class Agreement:
     def compare(self, args: ExtenderArgs) -> None:
         """Compare on some nodes; call it before the call changes what is reserved."""
         self._calls += 1
-        if self._calls % COMPARED_CALLS and len(self._cluster.snapshot().rooms) > sample.LEAST:
+        if self._calls % COMPARED_CALLS and self._cluster.node_count > sample.LEAST:
             return
         pod = self._cluster.pods.get(args.pod.uid, args.pod)
         uncertain = self._uncertain_nodes(pod)

@@ -148,8 +148,7 @@ class Filter:
 
         Once for each plan: if the member comes again, kube-scheduler is to look at the node itself, by a nomination.
         """
-        nodes = len(self._cluster.snapshot().rooms)
-        if slot.named or not is_sample(len(args.node_names), nodes, self._percentage):
+        if slot.named or not is_sample(len(args.node_names), self._cluster.node_count, self._percentage):
             return False
         if args.pod.shape != slot.shape:  # kube-scheduler knows another version of it than was planned
             return False
@@ -158,7 +157,7 @@ class Filter:
 
     def _doubt_percentage(self, args: ExtenderArgs) -> None:
         """Say once that kube-scheduler looks at more nodes than we are told: then none is named beside its offers."""
-        offered, nodes = len(args.node_names), len(self._cluster.snapshot().rooms)
+        offered, nodes = len(args.node_names), self._cluster.node_count
         size = sample_size(nodes, self._percentage)
         if offered > size < nodes and not self._has_doubted:  # of all nodes, there may be one that we do not know yet
             self._has_doubted = True
@@ -170,7 +169,7 @@ class Filter:
             )
 
     def _is_everything(self, args: ExtenderArgs) -> bool:
-        return is_everything(len(args.node_names), len(self._cluster.snapshot().rooms), self._percentage)
+        return is_everything(len(args.node_names), self._cluster.node_count, self._percentage)
 
     def _is_refused(self, args: ExtenderArgs, slot: Slot) -> bool:
         """Whether the node is missing because kube-scheduler said no, rather than left out of a sample."""

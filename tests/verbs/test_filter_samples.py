@@ -123,6 +123,20 @@ def test_a_node_is_not_named_on_which_kube_scheduler_keeps_room_for_a_pod_that_h
     assert is_left_to_a_nomination(rig, pods[0])
 
 
+def test_no_node_is_named_while_a_pod_anywhere_keeps_others_off_its_own() -> None:
+    rig = a_cluster()
+    pods = a_gang(rig)
+    repelling = a_pod("repelling", shape=a_shape(relations=LONELY), node="n140")
+    rig.create(repelling)
+    assert is_left_to_a_nomination(rig, pods[0])
+    rig.delete(repelling)
+    assert rig.node_for(pods[1], SAMPLE) == "n000"
+    rig.create(repelling)
+    rig.cluster.remove_node("n140")
+    rig.cluster.upsert_node(a_node("n150", gpu=4))
+    assert rig.node_for(pods[2], SAMPLE) == "n000"
+
+
 def test_after_a_restart_nothing_is_named_until_those_who_were_on_their_way_are_heard_of() -> None:
     rig = a_cluster()
     single = a_pod("single")
