@@ -33,7 +33,15 @@ UNREADY_PAUSE_S = 1.0
 
 TOGETHER_S = 0.005
 """Changes that come within it are looked at together: a burst of members brings thousands a second, and what a cycle
-does for ten of them is mostly what it does for one. Nobody waits longer than that for what a cycle decides."""
+does for ten of them is mostly what it does for one."""
+
+RESTS_FOR = 4.0
+"""After a cycle the verbs and watches have the loop for this many times as long as the cycle took. A cycle looks at all
+members of the gangs that changed: so a gang of 1,000 whose members come one by one is looked at less often, not slower
+for each member, and the verbs of others are answered meanwhile."""
+
+LONGEST_REST_S = 0.1
+"""Nobody waits longer than that for what a cycle decides."""
 
 _log = structlog.get_logger()
 
@@ -73,8 +81,9 @@ class Cycle:
             if ready and not was_ready:
                 was_ready = True
                 when_first_ready()
-            self.step(clock(), may_plan=ready)
-            await asyncio.sleep(TOGETHER_S)
+            started_s = clock()
+            self.step(started_s, may_plan=ready)
+            await asyncio.sleep(rest_s(clock() - started_s))
             await _wait(changed, self._next_s() if ready else clock() + UNREADY_PAUSE_S)
             changed.clear()
 
@@ -140,6 +149,11 @@ class Cycle:
             self._barrier.opened.discard(gang.key)
             return [] if solo_pod(gang.key) else [announce_placed(gang)]  # of a pod, kube-scheduler says it
         return []
+
+
+def rest_s(took_s: float) -> float:
+    """Return how long to wait for further changes after a cycle that took so long."""
+    return min(max(TOGETHER_S, RESTS_FOR * took_s), LONGEST_REST_S)
 
 
 async def _wait(changed: asyncio.Event, until_s: float | None) -> None:
