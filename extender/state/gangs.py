@@ -150,7 +150,10 @@ class GangIndex:
     def overruled(self, key: GangKey) -> list[Pod]:
         """Return the members that say something else of their gang than the oldest one that says anything."""
         gang = self.get(key)
-        members = _oldest_first([*gang.waiting, *gang.bound]) if gang else []
+        members: Sequence[Pod] = [*gang.waiting, *gang.bound] if gang else []
+        if len({id(pod.gang) for pod in members}) < 2:  # equal claims are one object: see wire/objects.py
+            return []
+        members = _oldest_first(members)
         verdicts = overruled([pod.gang for pod in members if isinstance(pod.gang, GangClaim)])
         return [pod for pod, is_overruled in zip(members, verdicts, strict=True) if is_overruled]
 

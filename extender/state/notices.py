@@ -82,13 +82,11 @@ class Notices:
         return explain_gathering(gang) if gang.missing else ""
 
     def _untold(self, key: GangKey, text: str) -> list[Pod]:
-        return [pod for pod in self._cluster.gangs.to_place(key) if text not in self._heard(pod)]
-
-    def _heard(self, pod: Pod) -> set[str]:
-        return {told for told in (self._told.get(pod.uid), self._standings.told(pod.uid)) if told is not None}
+        pods = self._cluster.gangs.to_place(key)
+        return [pod for pod in pods if text not in (self._told.get(pod.uid), self._standings.told(pod.uid))]
 
     def _was_told_else(self, pod: Pod) -> bool:
-        return bool(self._heard(pod))
+        return pod.uid in self._told or self._standings.told(pod.uid) is not None
 
     def _since_s(self, pod: Pod, now_s: float) -> float:
         return self._untold_since_s.setdefault(pod.uid, now_s)

@@ -52,7 +52,8 @@ class WakeUps:
 
         Each comes with its node; "" where it carries that nomination already and must be freed of it to be woken.
         """
-        pods = {pod.uid: pod for gang in gangs for pod in gang.waiting}
+        known = self._calls
+        pods = {pod.uid: pod for gang in gangs for pod in gang.waiting if pod.turned_away or pod.uid in known}
         for uid, call in self._calls.items():
             if call.over_s <= now_s and uid in self._cluster.pods:
                 pods[uid] = self._cluster.pods[uid]
