@@ -51,9 +51,8 @@ def judge(audits: dict[str, Audit], *, may_be_unanswered: bool) -> int:
             print(f"VULNERABLE: {lock}: {each}")
         if audit.unanswered:
             status = status or (0 if may_be_unanswered else NOT_AUDITED)
-            print(
-                f"NOT AUDITED: {lock}: no answer from PyPI's vulnerability service for {len(audit.unanswered)} of {audit.packages} packages"
-            )
+            missed = f"{len(audit.unanswered)} of {audit.packages}"
+            print(f"NOT AUDITED: {lock}: no answer from PyPI's vulnerability service for {missed} packages")
             print(f"  the first one: {audit.unanswered[0]}")
         elif not audit.vulnerabilities:
             print(f"audited: {lock}: {audit.packages} packages without a known vulnerability")
