@@ -13,6 +13,18 @@ from msgspec import Struct
 
 _DAY = dt.timedelta(days=1)
 
+_FOR_SIGNING_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 class Pair(Struct, frozen=True):
     """A certificate and its key, in PEM."""
@@ -35,6 +47,9 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         constraints = x509.BasicConstraints(ca=True, path_length=0)
         own = _unsigned(self._name, self._name, self._key).add_extension(constraints, critical=True)
+        # What Python 3.13 wants of an authority, as strict clients do.
+        own = own.add_extension(_FOR_SIGNING_CERTIFICATES, critical=True)
+        own = own.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         self.certificate = _signed(own, self._key)
 
     def server(self, *names: str) -> Pair:
@@ -49,6 +64,8 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         unsigned = _unsigned(_named(name), self._name, key, days)
         unsigned = unsigned.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        unsigned = unsigned.add_extension(issuer, critical=False)
         if others:
             unsigned = unsigned.add_extension(x509.SubjectAlternativeName(map(_alternative, others)), critical=False)
         return Pair(_signed(unsigned, self._key), _in_pem(key))
