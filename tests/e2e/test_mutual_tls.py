@@ -18,7 +18,7 @@ from e2e.cluster import EXTENDER, Cluster, Namespace, Object, wait_for
 from tests.e2e.pods import DEADLINE_S, bound, members, pod
 from tests.manifests.files import TLS
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(240)
 
 SERVICE = "gang-extender.gang-extender.svc"
 SCHEDULER = "system:kube-scheduler"
