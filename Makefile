@@ -9,7 +9,7 @@ CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test unit controlplane fidelity oracle soak bench lint build lock
+.PHONY: help demo test unit controlplane fidelity oracle soak bench lint audit build lock
 
 help: ## Print this list
 	@echo "make TARGET [PYTHON=python3.11 or newer]"
@@ -52,6 +52,9 @@ lint: $(INSTALLED) ## Check style, types, the direction of imports and the Docke
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/mypy
+
+audit: $(INSTALLED) ## Look for known vulnerabilities in what is locked, and write the bill of materials (.cache/sbom.cdx.json)
+	@$(BIN)/python -m e2e.audit $(AUDIT)
 
 build: $(INSTALLED) ## Build the control plane's binaries, if they are not there yet
 	@$(BIN)/python -m e2e build

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import signal
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +36,8 @@ from extender.state.planning import Planner
 from extender.verbs.agreement import Agreement
 from extender.verbs.barrier import Barrier
 from extender.verbs.bind import Bind, Posting
+from extender.verbs.callers import only
+from extender.verbs.certificates import Certificates
 from extender.verbs.filter import Filter
 from extender.verbs.health import Health
 from extender.verbs.preempt import Preempt
@@ -58,11 +61,17 @@ from extender.watch.sources import (
 SHUTDOWN_S = 5.0
 """For answers under way, among them those of held bind calls: kube-scheduler tries them again."""
 
+BACKLOG = 1024
+"""All members of a gang come to bind at once, with a connection each."""
+
 _log = structlog.get_logger()
 
 
 async def serve(config: GangExtenderConfiguration) -> None:
-    """Serve until SIGINT or SIGTERM; raises KubeconfigError and OSError (a port is taken) at the start."""
+    """Serve until SIGINT or SIGTERM.
+
+    Raises KubeconfigError, CertificateError and OSError (a port is taken) at the start.
+    """
     async with connected(config.kubeconfig) as api:
         await App(config, api).run()
 
@@ -121,6 +130,7 @@ class App:
             bind=bind,
             agreement=Agreement(self._cluster, self._metrics),
         )
+        self._certificates = Certificates(config.server.tls, self._metrics) if config.server.tls else None
         self._verbs = Verbs(self._cluster, answers, self._metrics, self._health.is_ready)
 
     async def run(self) -> None:
@@ -139,6 +149,7 @@ class App:
                     self._recorder.run(),
                     self._statuses.run(),
                     self._cycle.run(self._health.is_ready, self._begin),
+                    *([self._certificates.run()] if self._certificates else []),
                 )
             ]
             await stop.wait()
@@ -162,13 +173,18 @@ class App:
     @asynccontextmanager
     async def _serving(self, server: ServerConfig) -> AsyncIterator[None]:
         verbs = make_app(self._verbs, self._health.routes(), self._metrics, server.max_body_mib * 2**20)
+        context = None
+        if server.tls and self._certificates:
+            context = self._certificates.context
+            verbs.middlewares.insert(0, only(server.tls.client_names, self._certificates.refuse))
         probes = web.Application()
         probes.add_routes(self._health.routes())
         async with (
-            _listening(verbs, server.address, server.port),
+            _listening(verbs, server.address, server.port, context),
             _listening(probes, server.probe_address, server.probe_port),
         ):
-            _log.info("serving", verbs=f"{server.address}:{server.port}", probes=server.probe_port)
+            tls = server.tls is not None
+            _log.info("serving", verbs=f"{server.address}:{server.port}", tls=tls, probes=server.probe_port)
             yield
 
     def _is_current(self, nomination: Nomination) -> bool:
@@ -196,11 +212,13 @@ def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source
 
 
 @asynccontextmanager
-async def _listening(app: web.Application, address: str, port: int) -> AsyncIterator[None]:
+async def _listening(
+    app: web.Application, address: str, port: int, context: ssl.SSLContext | None = None
+) -> AsyncIterator[None]:
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
-        await web.TCPSite(runner, address, port).start()
+        await web.TCPSite(runner, address, port, ssl_context=context, backlog=BACKLOG).start()
         yield
     finally:
         await runner.cleanup()

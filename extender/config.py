@@ -4,6 +4,7 @@ Strict: an unknown field or a value out of range stops the start, with the field
 its reason, and nowhere else.
 """
 
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -36,11 +37,37 @@ class _Section(BaseModel):
     )
 
 
+_LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+
+
+class TlsConfig(_Section):
+    """The files of mutual TLS on the verbs, in PEM. They are read again when they change."""
+
+    cert_file: Annotated[str, Field(min_length=1)]
+    """The certificate that the verbs show, with its intermediates behind it."""
+
+    key_file: Annotated[str, Field(min_length=1)]
+    """Its key, without a passphrase."""
+
+    client_ca_file: Annotated[str, Field(min_length=1)]
+    """The authorities whose certificates let a client in; several while one takes the place of another."""
+
+    client_names: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] = ["system:kube-scheduler"]
+    """Who of them: a certificate's common name, or a DNS name or URI among its alternative names. Never everybody of
+    the authority, since many will name the cluster's own, which vouches for each kubelet and user as well. The default
+    is what Kubernetes calls a kube-scheduler, in the certificate that kubeadm makes for it, too."""
+
+
 class ServerConfig(_Section):
     """Where kube-scheduler finds the verbs."""
 
     address: str = "127.0.0.1"
-    """The extender runs beside its kube-scheduler, in the same pod; nobody else needs to reach it."""
+    """The extender runs beside its kube-scheduler, in the same pod; nobody else needs to reach it. Without `tls` it
+    must be on the loopback interface: whoever reaches the verbs binds pods, and a plain connection does not say who.
+    """
+
+    tls: TlsConfig | None = None
+    """Where it stands, the verbs are served with TLS to clients with a certificate, and with nothing else."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 8888
     """The port of the verbs."""
@@ -53,6 +80,24 @@ class ServerConfig(_Section):
 
     max_body_mib: Annotated[int, Field(ge=1, le=1024)] = 16
     """A request on 5,000 nodes with the longest legal names is 1.3 MiB; more than ten times that is no scheduler."""
+
+    @model_validator(mode="after")
+    def _plain_on_loopback_only(self) -> Self:
+        if self.tls is None and not _is_loopback(self.address):
+            raise ValueError(
+                f'address "{self.address}" is not on the loopback interface, where alone the verbs are served without '
+                "tls. Set tls (certFile, keyFile, clientCaFile), or take 127.0.0.1 or ::1"
+            )
+        return self
+
+
+def _is_loopback(address: str) -> bool:
+    """Tell it by the address itself: what a name stands for is decided elsewhere."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    return any(ip in network for network in _LOOPBACK)
 
 
 class GangConfig(_Section):

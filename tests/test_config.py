@@ -8,6 +8,7 @@ from extender.cli.gang_extender import main
 from extender.config import ConfigError, load_config
 from extender.model.device import CardPolicy
 from extender.model.topology import Level
+from tests.conftest import write_kubeconfig
 
 pytestmark = pytest.mark.usefixtures("logs_as_before")
 
@@ -25,6 +26,34 @@ def test_the_shortest_file_has_every_default(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, HEAD))
     assert (config.server.address, config.server.port) == ("127.0.0.1", 8888)
     assert config.scheduler_names == ["gang-scheduler"]
+
+
+TLS = "tls: {certFile: /c/tls.crt, keyFile: /c/tls.key, clientCaFile: /c/ca.crt}"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.255.255.254", "'::1'"])
+def test_the_verbs_are_served_without_tls_on_the_loopback_interface(tmp_path: Path, address: str) -> None:
+    assert load_config(write(tmp_path, f"{HEAD}server: {{address: {address}}}\n")).server.tls is None
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "'::'", "''", "10.0.0.1", "localhost", "'::ffff:127.0.0.1'", "'127.1'"])  # noqa: S104 - none is bound
+def test_anywhere_else_they_need_tls(tmp_path: Path, address: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"server: .*Set tls \(certFile, keyFile, clientCaFile\), or take 127\.0\.0\.1"
+    ):
+        load_config(write(tmp_path, f"{HEAD}server: {{address: {address}}}\n"))
+    config = load_config(write(tmp_path, f"{HEAD}server: {{address: {address}, {TLS}}}\n"))
+    assert config.server.tls
+
+
+def test_tls_lets_in_kube_scheduler_unless_others_are_named(tmp_path: Path) -> None:
+    tls = load_config(write(tmp_path, f"{HEAD}server: {{{TLS}}}\n")).server.tls
+    assert tls
+    assert tls.client_names == ["system:kube-scheduler"]
+    named = TLS.replace("}", ", clientNames: [a, spiffe://b]}")
+    tls = load_config(write(tmp_path, f"{HEAD}server: {{{named}}}\n")).server.tls
+    assert tls
+    assert tls.client_names == ["a", "spiffe://b"]
 
 
 def test_nodes_are_read_by_what_is_said_of_gpus(tmp_path: Path) -> None:
@@ -51,6 +80,9 @@ def test_levels_are_near_to_far_as_the_file_has_them(tmp_path: Path) -> None:
         (f"{HEAD}gangs: {{bindingSeconds: 0}}\n", "gangs.bindingSeconds"),
         (f"{HEAD}server: {{port: '8888'}}\n", "server.port"),
         (f"{HEAD}server: {{max_body_mib: 3}}\n", "server.max_body_mib"),
+        (f"{HEAD}server: {{tls: {{certFile: c, keyFile: k}}}}\n", "server.tls.clientCaFile"),
+        (f"{HEAD}server: {{tls: {{certFile: c, keyFile: '', clientCaFile: a}}}}\n", "server.tls.keyFile"),
+        (f"{HEAD}server: {{{TLS.replace('}', ', clientNames: []}')}}}\n", "server.tls.clientNames"),
         (f"{HEAD}schedulerNames: []\n", "schedulerNames"),
         (f"{HEAD}log: {{level: loud}}\n", "log.level"),
         (f"{HEAD}gpus: {{policy: scatter}}\n", "gpus.policy"),
@@ -76,6 +108,16 @@ def test_a_bad_file_ends_the_command_with_status_2(tmp_path: Path, capsys: pytes
     path = write(tmp_path, f"{HEAD}colour: blue\n")
     assert main(["serve", "--config", str(path)]) == 2
     assert f"{path}: colour: " in capsys.readouterr().err
+
+
+def test_tls_files_that_cannot_be_used_end_the_command_with_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig = write_kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "secret"})
+    tls = TLS.replace("/c/", f"{tmp_path}/")
+    path = write(tmp_path, f"{HEAD}kubeconfig: {kubeconfig}\nserver: {{{tls}}}\n")
+    assert main(["serve", "--config", str(path)]) == 2
+    assert f"server.tls.certFile: {tmp_path}/tls.crt: No such file or directory" in capsys.readouterr().err
 
 
 def test_a_missing_file_or_kubeconfig_ends_the_command_with_status_2(

@@ -11,6 +11,7 @@ from extender.apiserver import KubeconfigError
 from extender.app import serve
 from extender.config import ConfigError, load_config
 from extender.observe.logging import configure_logging
+from extender.verbs.certificates import CertificateError
 
 BAD_CONFIGURATION = 2
 """The exit status for what the caller must change: as argparse's own for bad arguments."""
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = load_config(options.config)
         configure_logging(config.log.level, config.log.format)
         asyncio.run(serve(config))
-    except (ConfigError, KubeconfigError) as error:
+    except (CertificateError, ConfigError, KubeconfigError) as error:
         return _fail(error, BAD_CONFIGURATION)
     except OSError as error:
         return _fail(error, 1)

@@ -51,6 +51,14 @@ class Metrics:
         self.nominations = self._counter("nominations", "Changes of status.nominatedNodeName.", "result")
         self.releases = self._counter("releases", "Pods whose scheduling gate was to be taken off.", "result")
         self.pod_group_statuses = self._counter("pod_group_statuses", "Changes of a PodGroup's status.", "result")
+        self.tls_reloads = self._counter(
+            "tls_reloads",
+            "Looks at the TLS files that found new ones: taken, or refused (at each look until they are mended).",
+            "result",
+        )
+        self.tls_refusals = self._counter(
+            "tls_refusals", "Clients of the verbs that were sent away: their certificate, or that they had none."
+        )
         self.events = self._counter("events", "Announcements to be written as Events.", "result")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

@@ -14,6 +14,7 @@ BASE = ROOT / "manifests" / "base"
 HOLD = ROOT / "manifests" / "hold"
 GPU_ENV = ROOT / "manifests" / "gpu-env"
 HAMI = ROOT / "manifests" / "hami"
+TLS = ROOT / "manifests" / "tls"
 SCHEDULER_CONFIG = ROOT / "scheduler-config"
 
 

@@ -1,15 +1,17 @@
 """Do the real kubectl, kube-apiserver and kube-scheduler take what we give them?"""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
+from e2e.authority import Authority
 from e2e.build import control_plane_binaries
 from e2e.cluster import Cluster, wait_for
-from tests.manifests.files import BASE, GPU_ENV, HAMI, HOLD, SCHEDULER_CONFIG, Object, manifest, manifests
+from tests.manifests.files import BASE, GPU_ENV, HAMI, HOLD, SCHEDULER_CONFIG, TLS, Object, manifest, manifests
 
 pytestmark = pytest.mark.controlplane
 
@@ -75,6 +77,29 @@ def test_a_changed_configuration_starts_new_pods(rendered: list[Object]) -> None
         "config.yaml": (BASE / "config.yaml").read_text(),
         "dedicated.yaml": (SCHEDULER_CONFIG / "dedicated.yaml").read_text(),
     }
+
+
+@pytest.fixture
+def with_tls(tmp_path: Path) -> Path:
+    """Return an overlay with mutual TLS, as users write one."""
+    base, tls = (os.path.relpath(folder, tmp_path) for folder in (BASE, TLS))
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": [base], "components": [tls]}))
+    return tmp_path
+
+
+def test_with_tls_both_configurations_are_replaced_and_the_secrets_mounted(cluster: Cluster, with_tls: Path) -> None:
+    rendered = list(yaml.safe_load_all(run([control_plane_binaries()["kubectl"], "kustomize", with_tls])))
+    maps = {key: text for m in rendered if m["kind"] == "ConfigMap" for key, text in m["data"].items()}
+    assert maps == {name: (TLS / name).read_text() for name in ("config.yaml", "dedicated.yaml")}
+
+    (deployment,) = (m for m in rendered if m["kind"] == "Deployment")
+    spec: Object = deployment["spec"]["template"]["spec"]
+    secrets = {volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
+    assert secrets == {"gang-extender-token", "gang-extender-tls", "gang-scheduler-tls"}
+    assert [len(c["volumeMounts"]) for c in (*spec["initContainers"], *spec["containers"])] == [3, 3]
+    command = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k")
+    assert len(cluster.kubectl(*command, str(with_tls), "-o", "name").splitlines()) == len(rendered)
+    assert try_pod(cluster, spec) == "pod/one-replica\n"
 
 
 def test_every_object_says_what_it_belongs_to(sources: list[Object], rendered: list[Object]) -> None:
@@ -162,6 +187,15 @@ def test_kube_scheduler_reads_its_configuration_as_it_is_written(file: str, tmp_
     written = read_by_kube_scheduler(yaml.safe_load((SCHEDULER_CONFIG / file).read_text()), tmp_path)
     assert [entry["httpTimeout"] for entry in written["extenders"][:2]] == ["2s", "1m30s"]
     assert "gang-scheduler" in [profile["schedulerName"] for profile in written["profiles"]]
+
+
+def test_kube_scheduler_reads_its_configuration_with_tls_and_the_secret(tmp_path: Path) -> None:
+    authority = Authority("any")
+    authority.client("system:kube-scheduler").write(tmp_path / "gang-scheduler-tls", authority.certificate)
+    text = (TLS / "dedicated.yaml").read_text().replace("/etc/", f"{tmp_path}/")
+    written = read_by_kube_scheduler(yaml.safe_load(text), tmp_path)
+    assert [entry["enableHTTPS"] for entry in written["extenders"]] == [True] * 3
+    assert {entry["tlsConfig"]["serverName"] for entry in written["extenders"]} == {"gang-extender.gang-extender.svc"}
 
 
 def test_kube_scheduler_refuses_a_name_that_two_entries_manage(tmp_path: Path) -> None:
