@@ -1,0 +1,87 @@
+"""What is known of a cluster and of the extender in it, gathered by `cli`? What could not be seen is `Unseen`."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from extender.config import GangExtenderConfiguration
+from extender.doctor.finding import Unseen
+from extender.doctor.permissions import Right
+from extender.doctor.scheduler_config import SchedulerConfig
+from extender.wire.core_v1 import Pod
+
+Version: TypeAlias = tuple[int, int, int]
+
+
+class Scheduler(Struct, frozen=True):
+    """The configuration of one kube-scheduler; `source` is where it was read.
+
+    `in_use` says how surely one runs with it: "" where it does, else why that is not known.
+    """
+
+    source: str
+    config: SchedulerConfig
+    in_use: str = ""
+
+
+class Process(Struct, frozen=True):
+    """A pod of kube-scheduler; `config` names where its configuration is, or why it could not be read."""
+
+    pod: str
+    version: Version | None = None
+    gates: Mapping[str, bool] = {}
+    replicas: int = 1
+    host_network: bool = False
+    resolves_services: bool = True
+    config: str = ""
+
+
+class Extender(Struct, frozen=True):
+    """One running extender, as its probes and metrics tell; `calls` counts by verb."""
+
+    where: str
+    ready: str | Unseen
+    """Empty where it is ready, else which watch is not."""
+    calls: Mapping[str, int] | Unseen
+    reachable: Mapping[str, str] | Unseen
+    """By URL of an entry: empty where the extender answers there, else what happened."""
+
+
+class PolicyParts(Struct, frozen=True):
+    """The parts of one admission policy that are installed; `text` holds its match conditions."""
+
+    policy: bool
+    bound: bool
+    text: str = ""
+
+
+class Fleet(Struct, frozen=True):
+    """The pods that have not ended: those that wait, and those of our schedulers.
+
+    `told` are the UIDs of pods with NVIDIA_VISIBLE_DEVICES in a container, `hami_nodes` the nodes with HAMi's plugin.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    told: frozenset[str] = frozenset()
+    hami_nodes: tuple[str, ...] = ()
+
+
+class Facts(Struct, frozen=True):
+    """Everything; `identity` is the extender's ServiceAccount as the API server calls it."""
+
+    settings: GangExtenderConfiguration
+    settings_source: str
+    identity: str
+    now_s: float
+    schedulers: tuple[Scheduler, ...] | Unseen
+    unread: tuple[tuple[str, str], ...] = ()
+    """(Source, why) of configurations that could not be read."""
+    processes: tuple[Process, ...] | Unseen = ()
+    version: Version | Unseen = Unseen("not asked")
+    rights: Mapping[Right, bool | Unseen] = {}
+    served: Mapping[str, tuple[str, ...]] | Unseen = {}
+    """By `resource.group`: the versions in which the API server serves it."""
+    policies: Mapping[str, PolicyParts | Unseen] = {}
+    fleet: Fleet | Unseen = Fleet()
+    extenders: tuple[Extender, ...] | Unseen = ()
