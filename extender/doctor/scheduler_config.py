@@ -157,7 +157,7 @@ class SchedulerConfig(_Wire, frozen=True):
 def read_scheduler_config(text: str | bytes) -> SchedulerConfig:
     """Return the one KubeSchedulerConfiguration in the text; raises BadSchedulerConfigError."""
     try:
-        found = list(_configurations(yaml.safe_load_all(text)))
+        found = list(_configurations(yaml.load_all(text, Loader=yaml.CSafeLoader)))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadSchedulerConfigError(f"not YAML: {error}") from error
     if len(found) != 1:

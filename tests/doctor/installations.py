@@ -1,9 +1,11 @@
 """An installation in which all is right, and what may be changed in it."""
 
+import copy
+import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import yaml
 from msgspec import convert
 
 from extender.config import GangExtenderConfiguration
@@ -15,7 +17,7 @@ from extender.doctor.permissions import EVERY_RIGHT
 from extender.doctor.scheduler_config import SchedulerConfig, read_scheduler_config
 from extender.wire.core_v1 import Pod
 from tests.builders import pod_json
-from tests.manifests.files import SCHEDULER_CONFIG
+from tests.manifests.files import scheduler_config
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -31,11 +33,16 @@ def settings(**changes: Any) -> GangExtenderConfiguration:
     return GangExtenderConfiguration.model_validate(kind | changes)
 
 
+@cache
+def _written(file: str) -> dict[str, Any]:
+    return scheduler_config(file)
+
+
 def config(change: Change = lambda _: None, file: str = "dedicated.yaml") -> SchedulerConfig:
     """Return this file of scheduler-config/, changed."""
-    content = yaml.safe_load((SCHEDULER_CONFIG / file).read_text())
+    content = copy.deepcopy(_written(file))
     change(content)
-    return read_scheduler_config(yaml.safe_dump(content))
+    return read_scheduler_config(json.dumps(content))
 
 
 def scheduler(change: Change = lambda _: None, source: str = FILE, file: str = "dedicated.yaml") -> Scheduler:
