@@ -8,10 +8,10 @@ import orjson
 from msgspec import MsgspecError
 from msgspec.json import Decoder
 
-from extender.cli.asking import Asker, UnseenError
+from extender.cli.asking import NOT_ENDED, Asker, UnseenError
 from extender.doctor.facts import Fleet, PolicyParts, Version
 from extender.doctor.finding import Unseen
-from extender.doctor.permissions import EVERY_RIGHT, Right
+from extender.doctor.permissions import EVERY_RIGHT, Right, Who
 from extender.wire import core_v1
 from extender.wire.cards.hami_inventory import REGISTER
 
@@ -37,17 +37,18 @@ async def ask_version(asker: Asker) -> Version | Unseen:
     return numbers[0], numbers[1], 0
 
 
-async def ask_rights(asker: Asker, identity: str) -> Mapping[Right, bool | Unseen]:
-    """Ask whether the identity has each right: as ourselves if that is who we are, or on its behalf."""
+async def ask_rights(asker: Asker, identities: Mapping[Who, str]) -> Mapping[Right, bool | Unseen]:
+    """Ask whether each right is there: as ourselves if that is whose it is, or on behalf of whoever has it."""
     me = await asker.create(
         "/apis/authentication.k8s.io/v1/selfsubjectreviews", _review("authentication", "SelfSubjectReview")
     )
-    own = not isinstance(me, Unseen) and me["status"]["userInfo"].get("username") == identity
+    we = "" if isinstance(me, Unseen) else me["status"]["userInfo"].get("username")
     turn = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(right: Right) -> bool | Unseen:
         async with turn:
-            return await (_may_we(asker, right) if own else _may(asker, right, identity))
+            identity = identities[right.who]
+            return await (_may_we(asker, right) if we == identity else _may(asker, right, identity))
 
     answers = await asyncio.gather(*(ask(right) for right in EVERY_RIGHT))
     return dict(zip(EVERY_RIGHT, answers, strict=True))
@@ -77,7 +78,8 @@ async def _may(asker: Asker, right: Right, identity: str) -> bool | Unseen:
 
 def _attributes(right: Right) -> dict[str, str]:
     resource, _, sub = right.resource.partition("/")
-    return {"group": right.group, "resource": resource, "subresource": sub, "verb": right.verb}
+    where = {"namespace": right.namespace, "name": right.name}
+    return {"group": right.group, "resource": resource, "subresource": sub, "verb": right.verb, **where}
 
 
 def _allowed(answer: Object | Unseen) -> bool | Unseen:
@@ -127,7 +129,7 @@ async def ask_fleet(asker: Asker, scheduler_names: Iterable[str]) -> Fleet | Uns
     pods: list[core_v1.Pod] = []
     told: set[str] = set()
     try:
-        async for item in asker.items("/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed"):
+        async for item in asker.items("/api/v1/pods", fieldSelector=NOT_ENDED):
             pod = _pod(item)
             if pod is not None and (not pod.spec.node_name or pod.spec.scheduler_name in ours):
                 pods.append(pod)

@@ -27,6 +27,7 @@ from extender.doctor.entries import Wiring
 from extender.doctor.facts import Extender, Facts
 from extender.doctor.finding import Unseen
 from extender.doctor.installation import POLICIES, READ_VERSIONS
+from extender.doctor.permissions import Who
 from extender.doctor.report import NOTHING_SEEN, as_json, as_text, exit_status
 from extender.verbs.server import PREFIX
 
@@ -62,6 +63,7 @@ def add_doctor(commands: Any) -> None:
     add("--configz", action="append", default=[], metavar="URL", help="ask this kube-scheduler what it runs with")
     add("--namespace", default="gang-extender", help="where the extender is installed")
     add("--service-account", default="gang-extender", help="the extender's")
+    add("--scheduler-account", default="gang-scheduler", help="the ServiceAccount of a kube-scheduler of its own")
     add("--beside-extender", action="store_true", help="this is the extender's host; in its pod that is known")
     add("--output", choices=("text", "json"), default="text")
 
@@ -87,18 +89,19 @@ async def _gather(options: argparse.Namespace) -> Facts | Unseen:
             return version
         settings = Settings(given, str(options.config)) if given else await _find_settings(asker, options.namespace)
         schedulers = await _schedulers(asker, options, kubeconfig)
-        identity = f"system:serviceaccount:{options.namespace}:{options.service_account}"
+        accounts: dict[Who, str] = {"extender": options.service_account, "scheduler": options.scheduler_account}
+        identities = {who: f"system:serviceaccount:{options.namespace}:{name}" for who, name in accounts.items()}
         beside = options.beside_extender or not kubeconfig
         return Facts(
             settings=settings.config,
             settings_source=settings.source,
-            identity=identity,
+            identities=identities,
             now_s=time.time(),
             schedulers=schedulers if isinstance(schedulers, Unseen) else tuple(schedulers.schedulers),
             unread=settings.unread + (() if isinstance(schedulers, Unseen) else tuple(schedulers.unread)),
             processes=schedulers if isinstance(schedulers, Unseen) else tuple(schedulers.processes),
             version=version,
-            rights=await ask_rights(asker, identity),
+            rights=await ask_rights(asker, identities),
             served=await ask_served(asker, READ_VERSIONS),
             policies=await ask_policies(asker, POLICIES),
             fleet=await ask_fleet(asker, settings.config.scheduler_names),

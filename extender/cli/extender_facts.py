@@ -12,14 +12,19 @@ import aiohttp
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
-from extender.cli.asking import Asker, UnseenError
+from extender.cli.asking import NOT_ENDED, Asker, UnseenError
 from extender.config import ServerConfig
 from extender.doctor.facts import Extender
 from extender.doctor.finding import Unseen
 
 CONTAINER = "extender"
 
+Object = dict[str, Any]
+
 _TIMEOUT_S = 5.0
+"""The extender answers these in milliseconds."""
+
+_READYZ = "readyz check"
 _CALLS = "gang_extender_verb_duration_seconds"
 _GO_THERE = (
     "kubectl -n gang-extender exec deploy/gang-scheduler -c extender -- /opt/gang-extender/bin/gang-extender doctor"
@@ -37,36 +42,55 @@ async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
         ready = await _fetch(session, f"{probes}/readyz?verbose")
         metrics = await _fetch(session, f"{probes}/metrics")
         reachable = {url: await _route_problem(session, f"{url}/filter") for url in urls}
-    return Extender(probes, _readiness(ready), _calls(metrics), reachable)
+    said = _readiness(ready)
+    return Extender(probes, said.why if isinstance(said, Unseen) else said, _calls(metrics), reachable)
 
 
 async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[Extender, ...] | Unseen:
     """Ask every pod of the extender through the API server."""
     try:
-        names = [
-            name async for item in asker.items(f"/api/v1/namespaces/{namespace}/pods") if (name := _extender_pod(item))
-        ]
+        listed = asker.items(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=NOT_ENDED)
+        pods = [pod async for item in listed if _has_extender(pod := orjson.loads(item))]
     except UnseenError as error:
         return error.unseen
-    if not names:
+    if not pods:
         return Unseen(
             f"no pod with a container {CONTAINER} is in namespace {namespace}", "--namespace, or --beside-extender"
         )
-    return tuple([await _ask_pod(asker, f"{namespace}/{name}", server.probe_port) for name in names])
+    return tuple([await _ask_pod(asker, namespace, pod, server.probe_port) for pod in pods])
 
 
-async def _ask_pod(asker: Asker, pod: str, port: int) -> Extender:
-    namespace, _, name = pod.partition("/")
+async def _ask_pod(asker: Asker, namespace: str, pod: Object, port: int) -> Extender:
+    name = pod["metadata"]["name"]
     base = f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
-    ready, metrics = await _through(asker, f"{base}/readyz", "?verbose"), await _through(asker, f"{base}/metrics")
-    return Extender(f"pod {pod}", _readiness(ready), _calls(metrics), _FROM_ELSEWHERE)
+    probed, metrics = await _through(asker, f"{base}/readyz", {"verbose": ""}), await _through(asker, f"{base}/metrics")
+    ready = _readiness(probed)
+    if isinstance(ready, Unseen):
+        ready = _by_the_kubelet(pod) or ready
+    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), _FROM_ELSEWHERE)
 
 
-async def _through(asker: Asker, path: str, query: str = "") -> tuple[int, str] | Unseen:
-    answer = await asker.get(path, {"verbose": ""} if query else None)
+async def _through(asker: Asker, path: str, query: Mapping[str, str] | None = None) -> tuple[int, str] | Unseen:
+    """Return what the extender says; 503 without its words is the API server, which does not get there."""
+    answer = await asker.through(path, query)
     if isinstance(answer, Unseen):
         return Unseen(answer.why, answer.mend or _GO_THERE)
-    return answer.status, answer.body.decode(errors="replace")
+    text = answer.body.decode(errors="replace")
+    if answer.status == 200 or _READYZ in text:
+        return answer.status, text
+    return Unseen(f"the API server does not get through to it: HTTP {answer.status}: {answer.message}", _GO_THERE)
+
+
+def _by_the_kubelet(pod: Object) -> str:
+    """Say why the container is not ready, as far as the kubelet does; empty where it is, or nothing is known."""
+    status = pod.get("status", {})
+    every = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    for each in every:
+        if each["name"] == CONTAINER and not each.get("ready"):
+            state = each.get("state") or {}
+            why = (state.get("waiting") or state.get("terminated") or {}).get("reason", "")
+            return f"the kubelet says that its container is not ready{f' ({why})' if why else ''}"
+    return ""
 
 
 async def _fetch(session: aiohttp.ClientSession, url: str) -> tuple[int, str] | Unseen:
@@ -108,8 +132,6 @@ def _calls(answer: tuple[int, str] | Unseen) -> Mapping[str, int] | Unseen:
     return calls
 
 
-def _extender_pod(item: bytes) -> str:
-    pod: dict[str, Any] = orjson.loads(item)
+def _has_extender(pod: Object) -> bool:
     spec = pod["spec"]
-    names = {each["name"] for each in [*spec["containers"], *(spec.get("initContainers") or ())]}
-    return str(pod["metadata"]["name"]) if CONTAINER in names else ""
+    return CONTAINER in {each["name"] for each in [*spec["containers"], *(spec.get("initContainers") or ())]}

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from extender.cli.asking import Asker, UnseenError, origin
+from extender.cli.asking import NOT_ENDED, Asker, UnseenError, origin
 from extender.doctor.facts import Process, Scheduler, Version
 from extender.doctor.finding import Unseen
 from extender.doctor.scheduler_config import (
@@ -68,7 +68,7 @@ async def look_around(asker: Asker, namespace: str) -> Schedulers | Unseen:
     found = Schedulers([], [], [])
     try:
         for where in dict.fromkeys((namespace, SYSTEM)):
-            async for pod in _objects(asker, f"/api/v1/namespaces/{where}/pods"):
+            async for pod in _objects(asker, f"/api/v1/namespaces/{where}/pods", fieldSelector=NOT_ENDED):
                 for container in _kube_schedulers(pod):
                     await _look_at(asker, found, pod, container)
         if not found.processes:
@@ -95,7 +95,6 @@ async def _look_at(asker: Asker, found: Schedulers, pod: Object, container: Obje
             pod=name,
             version=_version(container["image"]),
             gates=_gates(flags.get("feature-gates", "")),
-            host_network=host,
             resolves_services=not host or spec.get("dnsPolicy") == "ClusterFirstWithHostNet",
             config=source,
         )
@@ -135,8 +134,8 @@ def _take(found: Schedulers, source: str, text: bytes, in_use: str = "") -> None
         found.unread.append((source, str(error)))
 
 
-async def _objects(asker: Asker, path: str) -> AsyncIterator[Object]:
-    async for item in asker.items(path):
+async def _objects(asker: Asker, path: str, **query: str) -> AsyncIterator[Object]:
+    async for item in asker.items(path, **query):
         yield orjson.loads(item)
 
 

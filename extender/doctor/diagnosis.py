@@ -8,7 +8,7 @@ from extender.doctor.finding import Check, Finding, Problem, Unseen, examine, un
 from extender.doctor.fleet import CALLED, EXTENDERS, PODS, members_are_marked, unserved_kinds, untold_shares
 from extender.doctor.installation import check_kinds, check_policies, parts_in_use
 from extender.doctor.managed import MANAGED
-from extender.doctor.permissions import check_permissions
+from extender.doctor.permissions import Asked, check_permissions
 from extender.doctor.scheduling import ELECTIONS, PROCESSES, SCHEDULING
 
 GIVE_A_FILE = (
@@ -22,8 +22,9 @@ def diagnose(facts: Facts) -> list[Finding]:
 
 
 def _wiring(facts: Facts) -> Iterator[Finding]:
+    yield Finding("the extender's settings", "ok", where=facts.settings_source)
     for source, why in facts.unread:
-        yield Finding("KubeSchedulerConfiguration", "unknown", why, source, GIVE_A_FILE)
+        yield Finding("configuration", "unknown", why, source, GIVE_A_FILE)
     if isinstance(facts.schedulers, Unseen):
         yield unknown("KubeSchedulerConfiguration", facts.schedulers)
         return
@@ -69,8 +70,11 @@ def _processes(facts: Facts) -> Iterator[Finding]:
 
 
 def _rights(facts: Facts) -> Iterator[Finding]:
-    served = None if isinstance(facts.served, Unseen) else facts.served
-    yield from check_permissions(facts.rights, parts_in_use(facts), served, facts.identity)
+    schedulers = facts.schedulers if isinstance(facts.schedulers, tuple) else ()
+    is_dedicated = any(not Wiring(each.config, facts.settings).shared for each in schedulers)
+    identities = {who: name for who, name in facts.identities.items() if who == "extender" or is_dedicated}
+    served = None if isinstance(facts.served, Unseen) else frozenset(facts.served)
+    yield from check_permissions(facts.rights, Asked(frozenset(parts_in_use(facts)), identities, served))
 
 
 def _installation(facts: Facts) -> Iterator[Finding]:

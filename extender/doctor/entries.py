@@ -45,8 +45,13 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 class Place(Struct, frozen=True):
     """An entry and where it is in the file."""
 
-    at: str
+    index: int
     entry: Entry
+
+    @property
+    def at(self) -> str:
+        """Return where, as it is shown."""
+        return f"extenders[{self.index}]"
 
     @property
     def url(self) -> SplitResult:
@@ -59,12 +64,13 @@ class Wiring(Struct, frozen=True):
 
     config: SchedulerConfig
     settings: GangExtenderConfiguration
+    tls: bool = False
+    """Whether the extender serves the verbs with TLS, to clients with a certificate, and with nothing else."""
 
     @property
     def places(self) -> list[Place]:
         """Every entry that is called."""
-        every = enumerate(self.config.extenders or ())
-        return [Place(f"extenders[{index}]", entry) for index, entry in every if entry.verbs]
+        return [Place(index, entry) for index, entry in enumerate(self.config.extenders or ()) if entry.verbs]
 
     @property
     def ours(self) -> list[Place]:
@@ -75,8 +81,8 @@ class Wiring(Struct, frozen=True):
     @property
     def others(self) -> list[Place]:
         """The entries of other extenders."""
-        ours = {place.at for place in self.ours}
-        return [place for place in self.places if place.at not in ours]
+        ours = {place.index for place in self.ours}
+        return [place for place in self.places if place.index not in ours]
 
     @property
     def shared(self) -> bool:
@@ -140,12 +146,16 @@ def calls_reach_us(wiring: Wiring) -> Iterator[Problem]:
 
 
 def tls_agrees(wiring: Wiring) -> Iterator[Problem]:
-    """Speak plain HTTP, as we do; where TLS is asked for, know whom to trust."""
+    """Speak as we do; with TLS, know whom to trust, and say who calls."""
     for place in wiring.ours:
         entry, scheme = place.entry, place.url.scheme
-        if scheme == "https":
+        if scheme == "https" and not wiring.tls:
             yield Problem("it calls https, the extender answers plain HTTP", "urlPrefix: http://...", place.at)
+        if scheme == "http" and wiring.tls:
+            yield Problem("it calls plain HTTP, the extender takes TLS alone", "urlPrefix: https://...", place.at)
+        if scheme == "https":
             yield from _blind_trust(place)
+            yield from _nameless(place) if wiring.tls else ()
         elif entry.enable_https or entry.tls_config:
             mend = "remove enableHTTPS and tlsConfig, or write https in urlPrefix where the extender serves it"
             yield Problem("enableHTTPS or tlsConfig is set, but urlPrefix says http", mend, place.at, "warning")
@@ -157,6 +167,13 @@ def _blind_trust(place: Place) -> Iterator[Problem]:
         yield Problem("tlsConfig.insecure checks no certificate", mend, place.at, "warning")
     elif place.entry.enable_https and not (tls.ca_file or tls.ca_data):
         yield Problem("without a CA enableHTTPS checks no certificate", mend, place.at, "warning")
+
+
+def _nameless(place: Place) -> Iterator[Problem]:
+    tls = place.entry.tls_config or TlsConfig()
+    if not (tls.cert_file or tls.cert_data):
+        what = "it shows no client certificate, and the extender answers nobody without one"
+        yield Problem(what, "tlsConfig: {certFile: ..., keyFile: ..., caFile: ...}", place.at)
 
 
 def only_names_are_sent(wiring: Wiring) -> Iterator[Problem]:
@@ -222,7 +239,7 @@ def the_score_counts(wiring: Wiring) -> Iterator[Problem]:
 
 def nobody_else_is_in_the_way(wiring: Wiring) -> Iterator[Problem]:
     """Let no other extender bind our pods, nor refuse the node that we have chosen."""
-    first = next((place.at for place in wiring.ours if place.entry.filter_verb), "")
+    filters = [place.index for place in wiring.ours if place.entry.filter_verb]
     for place in wiring.others:
         entry = place.entry
         if entry.bind_verb:
@@ -230,7 +247,7 @@ def nobody_else_is_in_the_way(wiring: Wiring) -> Iterator[Problem]:
             what = "another extender has the bindVerb, which only one may have"
             what += ": kube-scheduler refuses the file" if binders > 1 else ": gangs are bound without us"
             yield Problem(what, "remove its bindVerb, or run it in another kube-scheduler", place.at)
-        if entry.filter_verb and (entry.ignorable or place.at > first):
+        if entry.filter_verb and filters and (entry.ignorable or place.index > filters[0]):
             what = "another extender filters after ours, and may refuse the one node that was chosen for a member"
             mend = "put its entry before ours, and not ignorable (those come last)"
             yield Problem(what, mend, place.at, "warning")

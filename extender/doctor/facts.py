@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from extender.config import GangExtenderConfiguration
 from extender.doctor.finding import Unseen
-from extender.doctor.permissions import Right
+from extender.doctor.permissions import Right, Who
 from extender.doctor.scheduler_config import SchedulerConfig
 from extender.wire.core_v1 import Pod
 
@@ -31,9 +31,8 @@ class Process(Struct, frozen=True):
     pod: str
     version: Version | None = None
     gates: Mapping[str, bool] = {}
-    replicas: int = 1
-    host_network: bool = False
     resolves_services: bool = True
+    """Not so on the host's network, unless its dnsPolicy says otherwise."""
     config: str = ""
 
 
@@ -68,11 +67,11 @@ class Fleet(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """Everything; `identity` is the extender's ServiceAccount as the API server calls it."""
+    """Everything; `identities` are the two ServiceAccounts as the API server calls them."""
 
     settings: GangExtenderConfiguration
     settings_source: str
-    identity: str
+    identities: Mapping[Who, str]
     now_s: float
     schedulers: tuple[Scheduler, ...] | Unseen
     unread: tuple[tuple[str, str], ...] = ()

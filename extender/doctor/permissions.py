@@ -1,4 +1,4 @@
-"""Which rights does the extender need, what for, and what is amiss without them?
+"""Which rights do the extender and its kube-scheduler need, what for, and what is amiss without them?
 
 The same as the roles of manifests/ give; a test holds the two together.
 """
@@ -15,19 +15,26 @@ from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JO
 Part: TypeAlias = Literal["base", "hold", "hami"]
 """Which folder of manifests/ gives it."""
 
+Who: TypeAlias = Literal["extender", "scheduler"]
+"""Whose right it is: the extender's, or that of the kube-scheduler which manifests/base brings."""
+
 
 class Right(Struct, frozen=True):
-    """One verb on one resource; `resource` is `pods` or `pods/binding`."""
+    """One verb on one resource; `resource` is `pods` or `pods/binding`. `name` is the one object that it is for."""
 
     group: str
     resource: str
     verb: str
+    who: Who = "extender"
+    namespace: str = ""
+    name: str = ""
 
     @property
     def said(self) -> str:
         """Return it as `patch pods/status`, with the API group if it has one."""
         kind, _, sub = self.resource.partition("/")
-        return f"{self.verb} {kind}{f'.{self.group}' if self.group else ''}{f'/{sub}' if sub else ''}"
+        name = f" {self.name}" if self.name else ""
+        return f"{self.verb} {kind}{f'.{self.group}' if self.group else ''}{f'/{sub}' if sub else ''}{name}"
 
     @property
     def kind(self) -> str:
@@ -46,6 +53,10 @@ class Need(Struct, frozen=True):
 
 
 _WATCH: Final = ("list", "watch")
+
+NAMESPACE: Final = "gang-extender"
+LEASE: Final = "gang-scheduler"
+"""The lease that manifests/base lets its kube-scheduler write, in its namespace."""
 
 
 def _rights(group: str, resources: Iterable[str], verbs: Iterable[str]) -> tuple[Right, ...]:
@@ -104,6 +115,29 @@ NEEDS: Final[tuple[Need, ...]] = (
         "nobody is told why a gang waits",
         level="warning",
     ),
+    Need(
+        (
+            Right("coordination.k8s.io", "leases", "create", "scheduler", NAMESPACE),
+            *(
+                Right("coordination.k8s.io", "leases", verb, "scheduler", NAMESPACE, LEASE)
+                for verb in ("get", "update")
+            ),
+        ),
+        "the kube-scheduler is never elected, and does nothing",
+    ),
+    Need(
+        (Right("", "pods", "list", "scheduler"), Right("", "pods/status", "patch", "scheduler")),
+        "the kube-scheduler does not know the cluster (ClusterRole system:kube-scheduler)",
+    ),
+    Need(
+        (Right("", "persistentvolumes", "update", "scheduler"),),
+        "pods whose volumes are not bound yet are never scheduled (ClusterRole system:volume-scheduler)",
+    ),
+    Need(
+        (Right("", "configmaps", "get", "scheduler", "kube-system", "extension-apiserver-authentication"),),
+        "nobody may read the kube-scheduler's metrics (Role extension-apiserver-authentication-reader)",
+        level="warning",
+    ),
     Need(_rights("", ("pods",), ("patch",)), "held pods never lose their gate", part="hold"),
     Need(_rights("", ("nodes",), ("patch",)), "no pod that asks HAMi for a share is ever bound", part="hami"),
 )
@@ -111,20 +145,24 @@ NEEDS: Final[tuple[Need, ...]] = (
 EVERY_RIGHT: Final = tuple(dict.fromkeys(right for need in NEEDS for right in need.rights))
 
 
-def check_permissions(
-    rights: Mapping[Right, bool | Unseen], parts: Iterable[Part], served: Iterable[str] | None, identity: str
-) -> Iterator[Finding]:
-    """Say of each need whether it is met; `parts` are in use, `served` the kinds that there are (None: not known)."""
-    in_use, kinds = frozenset(parts), None if served is None else frozenset(served)
+class Asked(Struct, frozen=True):
+    """What is in use, and who is asked about; `served` are the kinds that there are (None: not known)."""
+
+    parts: frozenset[Part]
+    identities: Mapping[Who, str]
+    served: frozenset[str] | None
+
+
+def check_permissions(rights: Mapping[Right, bool | Unseen], asked: Asked) -> Iterator[Finding]:
+    """Say of each need whether it is met."""
     for need in NEEDS:
-        if need.part in in_use:
-            yield from _check_need(need, rights, kinds, identity)
+        if need.part in asked.parts and need.rights[0].who in asked.identities:
+            yield from _check_need(need, rights, asked)
 
 
-def _check_need(
-    need: Need, rights: Mapping[Right, bool | Unseen], served: frozenset[str] | None, identity: str
-) -> Iterator[Finding]:
-    name = f"right to {need.rights[0].said}" + (" and others like it" if len(need.rights) > 1 else "")
+def _check_need(need: Need, rights: Mapping[Right, bool | Unseen], asked: Asked) -> Iterator[Finding]:
+    who = need.rights[0].who
+    name = f"right of the {who} to {need.rights[0].said}" + (" and others like it" if len(need.rights) > 1 else "")
     found = {right: rights.get(right, Unseen("not asked")) for right in need.rights}
     missing = [right for right, allowed in found.items() if allowed is False]
     unseen = next((allowed for allowed in found.values() if isinstance(allowed, Unseen)), None)
@@ -133,8 +171,8 @@ def _check_need(
     elif not missing:
         yield Finding(name, "ok")
     for right in missing:
-        is_there = not need.optional or served is None or right.kind in served
+        is_there = not need.optional or asked.served is None or right.kind in asked.served
         what = f"may not {right.said}: {need.without}"
         what += "" if is_there else ", once it is installed"
         level = need.level if is_there else "warning"
-        yield Finding(f"right to {right.said}", level, what, identity, f"kubectl apply -k manifests/{need.part}")
+        yield Finding(name, level, what, asked.identities[who], f"kubectl apply -k manifests/{need.part}")

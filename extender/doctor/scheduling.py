@@ -1,11 +1,13 @@
 """Does a kube-scheduler, beside its extender entries, schedule as the extender expects?"""
 
+import re
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from extender.doctor.entries import Wiring
 from extender.doctor.facts import Facts, Process, Scheduler
 from extender.doctor.finding import Check, Level, Problem
+from extender.doctor.permissions import LEASE, NAMESPACE
 from extender.doctor.scheduler_config import Profile
 
 OLDEST: Final = (1, 29, 0)
@@ -40,6 +42,7 @@ _RELIED_ON: Final[dict[str, _Reliance]] = {
     "PrioritySort": ("warning", "the order in which pods come is not by priority and age", ("queueSort",)),
     **dict.fromkeys(_MODELLED, _LEAVES_NODES_OUT),
 }
+_SYSTEM_LEASE: Final = "kube-system/kube-scheduler"
 _RIVALS: Final = ("Coscheduling", "Gang", "YuniKornPlugin")
 """Plugins that hold gangs together themselves, and would wait for ours as ours waits for theirs."""
 
@@ -136,11 +139,39 @@ def leases_are_their_own(facts: Facts) -> Iterator[Problem]:
             yield Problem(
                 what, "leaderElection: {resourceName: gang-scheduler, resourceNamespace: gang-extender}", each.source
             )
-        elif lease == "kube-system/kube-scheduler" and _is_ours_alone(each, facts):
+        elif lease == _SYSTEM_LEASE and _is_ours_alone(each, facts):
             what = "the lease is that of the cluster's own kube-scheduler: only one of the two works"
             yield Problem(
                 what, "leaderElection: {resourceName: gang-scheduler, resourceNamespace: gang-extender}", each.source
             )
+
+
+def the_lease_may_be_written(facts: Facts) -> Iterator[Problem]:
+    """Have a kube-scheduler of our own elected by a lease that its role is for."""
+    schedulers = facts.schedulers if isinstance(facts.schedulers, tuple) else ()
+    for each in schedulers:
+        lease, given = each.config.leader_election.lease, f"{NAMESPACE}/{LEASE}"
+        taken = {given, _SYSTEM_LEASE}
+        if _is_ours_alone(each, facts) and each.config.leader_election.leader_elect and lease not in taken:
+            what = f"its lease is {lease}, and the role of manifests/base is for {given} alone"
+            mend = (
+                f"leaderElection: {{resourceName: {LEASE}, resourceNamespace: {NAMESPACE}}}, or a Role for that lease"
+            )
+            yield Problem(what, mend, each.source, "warning")
+
+
+def names_are_resolved(facts: Facts) -> Iterator[Problem]:
+    """Not call a Service by its name from the host's network, where no cluster DNS is asked."""
+    schedulers = facts.schedulers if isinstance(facts.schedulers, tuple) else ()
+    processes = facts.processes if isinstance(facts.processes, tuple) else ()
+    deaf = {each.config for each in processes if not each.resolves_services}
+    for each in schedulers:
+        for place in Wiring(each.config, facts.settings).ours if each.source in deaf else ():
+            if re.search("[a-z]", place.url.hostname or "") and place.url.hostname != "localhost":
+                what = f"kube-scheduler is on the host's network, where {place.url.hostname} is not resolved"
+                yield Problem(
+                    what, "dnsPolicy: ClusterFirstWithHostNet, or the address itself", f"{each.source}, {place.at}"
+                )
 
 
 def _is_ours_alone(scheduler: Scheduler, facts: Facts) -> bool:
@@ -192,7 +223,9 @@ SCHEDULING: Final[tuple[Check[Wiring], ...]] = (
 )
 ELECTIONS: Final[tuple[Check[Facts], ...]] = (
     Check("leases", leases_are_their_own),
+    Check("right to the lease", the_lease_may_be_written),
     Check("leader election", one_of_many_leads),
+    Check("names in urlPrefix", names_are_resolved),
 )
 PROCESSES: Final[tuple[Check[Process], ...]] = (
     Check("version of kube-scheduler", versions_are_known),

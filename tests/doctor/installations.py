@@ -24,6 +24,10 @@ Change = Callable[[dict[str, Any]], object]
 NOW_S = 1_800_000_000.0
 LONG_AGO = "2020-01-01T00:00:00Z"
 FILE = "ConfigMap gang-extender/gang-scheduler-config, key dedicated.yaml"
+IDENTITIES = {
+    "extender": "system:serviceaccount:gang-extender:gang-extender",
+    "scheduler": "system:serviceaccount:gang-extender:gang-scheduler",
+}
 NAMES_US = 'object.spec.schedulerName == "gang-scheduler"'
 
 
@@ -75,7 +79,7 @@ def facts(**changes: Any) -> Facts:
     right: dict[str, Any] = {
         "settings": settings(),
         "settings_source": "defaults",
-        "identity": "system:serviceaccount:gang-extender:gang-extender",
+        "identities": IDENTITIES,
         "now_s": NOW_S,
         "schedulers": (scheduler(),),
         "processes": (process(),),

@@ -6,7 +6,7 @@ import pytest
 
 from extender.config import GangConfig
 from extender.doctor.diagnosis import diagnose
-from extender.doctor.entries import BEYOND_BINDING_S
+from extender.doctor.entries import BEYOND_BINDING_S, Wiring, tls_agrees
 from extender.doctor.managed import MARKS
 from tests.doctor.installations import FILE, amiss, config, facts, scheduler, settings, wired
 from tests.manifests.files import scheduler_config
@@ -406,3 +406,27 @@ def test_plugins_that_are_disabled_all_and_listed_again_are_there() -> None:
 
 def test_what_kube_scheduler_tells_of_itself_is_read_as_its_file_is() -> None:
     assert config().names == ("gang-scheduler",)
+
+
+TLS = {"caFile": "/ca.crt", "certFile": "/tls.crt", "keyFile": "/tls.key"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"urlPrefix": "https://127.0.0.1:8888/v1", "enableHTTPS": True, "tlsConfig": TLS}, []),
+        ({}, ["it calls plain HTTP, the extender takes TLS alone"] * 2),
+        (
+            {"urlPrefix": "https://127.0.0.1:8888/v1", "tlsConfig": {"caFile": "/ca.crt"}},
+            ["it shows no client certificate, and the extender answers nobody without one"] * 2,
+        ),
+        (
+            {"urlPrefix": "https://127.0.0.1:8888/v1", "tlsConfig": TLS | {"insecure": True}},
+            ["tlsConfig.insecure checks no certificate"] * 2,
+        ),
+    ],
+    ids=["right", "plain", "no certificate", "insecure"],
+)
+def test_entries_for_an_extender_that_serves_tls_alone(fields: dict[str, Any], said: list[str]) -> None:
+    wiring = Wiring(config(both(**fields)), settings(), tls=True)
+    assert [problem.what for problem in tls_agrees(wiring)] == said

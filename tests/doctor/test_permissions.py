@@ -4,7 +4,7 @@ import pytest
 
 from extender.doctor.finding import Unseen
 from extender.doctor.permissions import EVERY_RIGHT, NEEDS, Part, Right
-from tests.doctor.installations import amiss, facts
+from tests.doctor.installations import IDENTITIES, amiss, facts, scheduler, settings
 from tests.manifests.files import BASE, HAMI, HOLD, manifest
 from tests.manifests.test_rbac import rights
 
@@ -14,7 +14,7 @@ from tests.manifests.test_rbac import rights
     [("base", "gang-extender", BASE), ("hold", "gang-extender-hold", HOLD), ("hami", "gang-extender-hami", HAMI)],
 )
 def test_the_table_is_what_the_manifests_give(part: Part, role: str, folder: object) -> None:
-    listed = {right for need in NEEDS if need.part == part for right in need.rights}
+    listed = {right for need in NEEDS if need.part == part for right in need.rights if right.who == "extender"}
     given = {Right(group, resource, verb) for group, resource, _, verb in rights(manifest("ClusterRole", role, folder))}  # type: ignore[arg-type] # a Path
     assert listed == given
 
@@ -25,7 +25,7 @@ def test_each_right_is_missed(right: Right) -> None:
     assert found.level in {"error", "warning"}
     assert f"may not {right.said}: " in found.what
     assert found.mend.startswith("kubectl apply -k manifests/")
-    assert found.where == "system:serviceaccount:gang-extender:gang-extender"
+    assert found.where == IDENTITIES[right.who]
 
 
 def test_the_right_for_a_kind_that_is_not_installed_is_no_error_yet() -> None:
@@ -39,3 +39,18 @@ def test_rights_that_could_not_be_asked_about_are_not_taken_for_granted() -> Non
     found = amiss(facts(rights=dict.fromkeys(EVERY_RIGHT, Unseen("we may not create subjectaccessreviews"))))
     assert {each.level for each in found} == {"unknown"}
     assert len(found) == sum(need.part != "hami" for need in NEEDS)
+
+
+def test_the_lease_of_the_table_is_the_one_that_the_manifests_give() -> None:
+    role = manifest("Role", "gang-scheduler")
+    listed = {right for right in EVERY_RIGHT if right.resource == "leases"}
+    where = role["metadata"]["namespace"]
+    assert listed == {
+        Right(group, resource, verb, "scheduler", where, name) for group, resource, name, verb in rights(role)
+    }
+
+
+def test_a_shared_kube_scheduler_has_rights_of_its_own() -> None:
+    denied = {right: right.who == "extender" for right in EVERY_RIGHT}
+    shared = scheduler(file="shared.yaml")
+    assert amiss(facts(rights=denied, schedulers=(shared,), settings=settings(percentageOfNodesToScore=100))) == []

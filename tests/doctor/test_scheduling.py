@@ -38,3 +38,21 @@ def test_two_replicas_of_which_none_is_elected() -> None:
     (found,) = amiss(facts(schedulers=(alone,), processes=(process(), process(pod="gang-extender/gang-scheduler-2"))))
     assert (found.check, found.level) == ("leader election", "error")
     assert amiss(facts(schedulers=(alone,))) == []
+
+
+def test_a_service_is_not_found_from_the_hosts_network() -> None:
+    by_name = scheduler(
+        lambda content: [e.update(urlPrefix="http://gang-extender.svc:8888/v1") for e in content["extenders"]]
+    )
+    alone = facts(schedulers=(by_name,), processes=(process(),))
+    on_host = facts(schedulers=(by_name,), processes=(process(resolves_services=False),))
+    (found,) = [each for each in amiss(on_host) if each not in amiss(alone)][:1]
+    assert (found.check, found.level) == ("names in urlPrefix", "error")
+    assert "ClusterFirstWithHostNet" in found.mend
+    assert amiss(facts(processes=(process(resolves_services=False),))) == []
+
+
+def test_a_lease_that_the_role_is_not_for() -> None:
+    other = scheduler(lambda content: content["leaderElection"].update(resourceName="another"))
+    (found,) = amiss(facts(schedulers=(other,)))
+    assert (found.check, found.level) == ("right to the lease", "warning")

@@ -176,6 +176,7 @@ def test_a_right_that_was_taken_away_and_given_back(cluster: Cluster) -> None:
 def test_the_extender_itself_asks_for_its_own_rights_and_says_what_it_may_not_see(cluster: Cluster) -> None:
     mine = cluster.service_account_kubeconfig(NAMESPACE, "gang-extender")
     found = amiss("--kubeconfig", mine, "--config", cluster.extender_settings, "--beside-extender")
+    assert not [each for each in found if "right of the extender" in each["check"]]
     assert {(each["check"], each["level"]) for each in found} == {
         ("KubeSchedulerConfiguration", "unknown"),
         ("pods of kube-scheduler", "unknown"),
