@@ -148,7 +148,9 @@ async def _schedulers(asker: Asker, options: argparse.Namespace, kubeconfig: str
     for url in options.configz:
         async with connected(kubeconfig) as api:  # kube-scheduler takes the same credentials as the API server
             told = await ask_configz(Asker(api), url)
-        known = Schedulers(known.schedulers + told.schedulers, known.unread + told.unread, known.processes)
+        known = Schedulers(
+            known.schedulers + told.schedulers, known.unread + told.unread, known.processes + told.processes
+        )
     return known
 
 

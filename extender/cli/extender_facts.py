@@ -4,9 +4,11 @@ Beside it (in its pod, or on its host) it is asked as kube-scheduler asks it; fr
 read through the API server, and the verbs cannot be reached at all.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -41,7 +43,7 @@ async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
     async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
         ready = await _fetch(session, f"{probes}/readyz?verbose")
         metrics = await _fetch(session, f"{probes}/metrics")
-        reachable = {url: await _route_problem(session, f"{url}/filter") for url in urls}
+        reachable = {url: await _problem_at(session, url) for url in urls}
     said = _readiness(ready)
     return Extender(probes, said.why if isinstance(said, Unseen) else said, _calls(metrics), reachable)
 
@@ -99,6 +101,18 @@ async def _fetch(session: aiohttp.ClientSession, url: str) -> tuple[int, str] | 
             return answer.status, await answer.text()
     except (aiohttp.ClientError, OSError) as error:
         return Unseen(f"no answer from {url}: {str(error) or type(error).__name__}", "is the extender running here?")
+
+
+async def _problem_at(session: aiohttp.ClientSession, url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        return await _route_problem(session, f"{url}/filter")
+    try:  # without kube-scheduler's certificate nothing more can be learned
+        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, parts.port or 443), _TIMEOUT_S)
+    except OSError as error:
+        return f"no connection: {error}"
+    writer.close()
+    return ""
 
 
 async def _route_problem(session: aiohttp.ClientSession, url: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
+from extender.apiserver import Response
 from extender.cli.asking import NOT_ENDED, Asker, UnseenError, origin
 from extender.doctor.facts import Process, Scheduler, Version
 from extender.doctor.finding import Unseen
@@ -28,6 +29,8 @@ Object = dict[str, Any]
 SYSTEM = "kube-system"
 
 _IMAGE = re.compile(r"(?:^|/)kube-scheduler(?::v?(\d+)\.(\d+)\.(\d+))?")
+_BUILD = re.compile(r'kubernetes_build_info\{.*git_version="([^"]+)"')
+_GATE = re.compile(r'kubernetes_feature_enabled\{name="([^"]+)".*\} ([01])$')
 _NO_CONFIG = "it was started without --config, so it has no extender"
 
 
@@ -51,7 +54,7 @@ def read_files(paths: Sequence[Path]) -> Schedulers:
 
 
 async def ask_configz(asker: Asker, url: str) -> Schedulers:
-    """Ask a kube-scheduler itself; `asker` talks to its address."""
+    """Ask a kube-scheduler itself how it is configured, and by its metrics what it is; `asker` talks to its address."""
     found = Schedulers([], [], [])
     asker.api.host = origin(url)
     answer = await asker.get("/configz")
@@ -60,7 +63,20 @@ async def ask_configz(asker: Asker, url: str) -> Schedulers:
         found.unread.append((url, why))
     else:
         _take(found, f"{origin(url)}/configz", answer.body)
+        metrics = await asker.get("/metrics")
+        if isinstance(metrics, Response) and metrics.status == 200:
+            found.processes.append(_by_metrics(f"{origin(url)}/configz", metrics.body.decode()))
     return found
+
+
+def _by_metrics(source: str, text: str) -> Process:
+    version, gates = "", {}
+    for line in text.splitlines():
+        if match := _BUILD.match(line):
+            version = match[1]
+        elif match := _GATE.match(line):
+            gates[match[1]] = match[2] == "1"
+    return Process(source, _version(f"kube-scheduler:{version}"), gates, config=source)
 
 
 async def look_around(asker: Asker, namespace: str) -> Schedulers | Unseen:
@@ -81,7 +97,7 @@ async def look_around(asker: Asker, namespace: str) -> Schedulers | Unseen:
 async def _look_at(asker: Asker, found: Schedulers, pod: Object, container: Object) -> None:
     flags, spec = _flags(container), pod["spec"]
     name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-    source = f"pod {name}"
+    source = source_of_pod = f"pod {name}"
     if "config" not in flags:
         found.schedulers.append(
             Scheduler(f"{source} ({_NO_CONFIG})", SchedulerConfig(leader_election=_election(flags)))
@@ -92,7 +108,7 @@ async def _look_at(asker: Asker, found: Schedulers, pod: Object, container: Obje
     host = bool(spec.get("hostNetwork"))
     found.processes.append(
         Process(
-            pod=name,
+            name=source_of_pod,
             version=_version(container["image"]),
             gates=_gates(flags.get("feature-gates", "")),
             resolves_services=not host or spec.get("dnsPolicy") == "ClusterFirstWithHostNet",

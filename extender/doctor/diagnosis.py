@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from extender.doctor.entries import ENTRIES, Wiring
 from extender.doctor.facts import Facts, Scheduler
 from extender.doctor.finding import Check, Finding, Problem, Unseen, examine, unknown
-from extender.doctor.fleet import CALLED, EXTENDERS, PODS, members_are_marked, unserved_kinds, untold_shares
+from extender.doctor.fleet import (
+    CALLED,
+    EXTENDERS,
+    PODS,
+    marks_are_known,
+    members_are_marked,
+    unserved_kinds,
+    untold_shares,
+)
 from extender.doctor.installation import check_kinds, check_policies, parts_in_use
 from extender.doctor.managed import MANAGED
 from extender.doctor.permissions import Asked, check_permissions
@@ -14,6 +22,9 @@ from extender.doctor.scheduling import ELECTIONS, PROCESSES, SCHEDULING
 GIVE_A_FILE = (
     "gang-extender doctor --scheduler-config FILE, with a copy of the file that kube-scheduler was started with"
 )
+
+
+_NO_PROCESS = Unseen("no pod of kube-scheduler was looked at", "gang-extender doctor --configz URL, see the README")
 
 
 def diagnose(facts: Facts) -> list[Finding]:
@@ -65,8 +76,10 @@ def _processes(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.processes, Unseen):
         yield unknown("pods of kube-scheduler", facts.processes)
         return
+    if not facts.processes:
+        yield unknown("version and feature gates of kube-scheduler", _NO_PROCESS)
     for process in facts.processes:
-        yield from examine(PROCESSES, process, f"pod {process.pod}")
+        yield from examine(PROCESSES, process, process.name)
 
 
 def _rights(facts: Facts) -> Iterator[Finding]:
@@ -99,6 +112,7 @@ def _running(facts: Facts) -> Iterator[Finding]:
 
 def _marks(wirings: list[Wiring]) -> Check[Facts]:
     def look(facts: Facts) -> Iterator[Problem]:
-        return members_are_marked(facts, wirings)
+        yield from members_are_marked(facts, wirings)
+        yield from marks_are_known(facts, wirings)
 
-    return Check("members have the marks of a shared kube-scheduler", look)
+    return Check("members have the marks that a shared kube-scheduler asks for, and no others", look)

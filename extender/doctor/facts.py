@@ -26,9 +26,9 @@ class Scheduler(Struct, frozen=True):
 
 
 class Process(Struct, frozen=True):
-    """A pod of kube-scheduler; `config` names where its configuration is, or why it could not be read."""
+    """A kube-scheduler that runs, by its pod or by what it tells; `config` is the source of its configuration."""
 
-    pod: str
+    name: str
     version: Version | None = None
     gates: Mapping[str, bool] = {}
     resolves_services: bool = True

@@ -73,6 +73,20 @@ def members_are_marked(facts: Facts, wirings: list[Wiring]) -> Iterator[Problem]
         yield Problem(what, f"resources: {{requests: {{{lines}}}, limits: {{{lines}}}}}, in one container")
 
 
+def marks_are_known(facts: Facts, wirings: list[Wiring]) -> Iterator[Problem]:
+    """Ask for no mark that kube-scheduler would look for on nodes."""
+    for wiring in wirings:
+        ignored = {each.name for e in wiring.config.extenders or () for each in e.managed if each.ignored_by_scheduler}
+        ours = [
+            pod for pod in _ours(facts) if pod.spec.scheduler_name in wiring.config.names and not pod.spec.node_name
+        ]
+        stuck = [pod for pod in ours if _requested(pod) & set(MARKS) - ignored]
+        if stuck:
+            what = f"{_named(stuck)} ask for {' or '.join(MARKS)}, which no node has and kube-scheduler does not ignore"
+            lines = ", ".join(f"{{name: {name}, ignoredByScheduler: true}}" for name in MARKS)
+            yield Problem(what, f"remove it from the pods, or to the entry without verbs: managedResources: [{lines}]")
+
+
 def is_ready(extender: Extender) -> Iterator[Problem]:
     """Answer that it is ready."""
     if isinstance(extender.ready, Unseen):

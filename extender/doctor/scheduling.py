@@ -74,7 +74,7 @@ def the_sample_is_known(wiring: Wiring) -> Iterator[Problem]:
                 f"percentageOfNodesToScore is {percentage or 'not set'}, the extender's setting says {believed}: it"
                 " takes nodes that were not looked at for nodes that were refused, or the other way round"
             )
-            mend = f"percentageOfNodesToScore: {percentage}, in the extender's settings; restart it"
+            mend = f"percentageOfNodesToScore: {believed}, here, or {percentage} in the extender's settings"
             yield Problem(what, mend, where)
 
 

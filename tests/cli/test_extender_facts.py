@@ -55,6 +55,16 @@ async def test_beside_it_all_is_seen(server: ServerConfig) -> None:
     assert found.reachable == {f"{here}/v1": "", f"{here}/v2": "HTTP 404 to GET, where the extender answers 405"}
 
 
+async def test_of_a_url_with_tls_only_the_connection_is_tried(
+    server: ServerConfig, unused_tcp_port_factory: Any
+) -> None:
+    there, nowhere = f"https://127.0.0.1:{server.port}/v1", f"https://127.0.0.1:{unused_tcp_port_factory()}/v1"
+    found = await ask_beside(server, (there, nowhere))
+    assert isinstance(found.reachable, dict)
+    assert found.reachable[there] == ""
+    assert found.reachable[nowhere].startswith("no connection")
+
+
 async def test_beside_it_silence_is_an_answer(unused_tcp_port: int) -> None:
     found = await ask_beside(ServerConfig.model_validate({"probePort": unused_tcp_port}), ())
     assert isinstance(found.ready, str)
@@ -71,8 +81,9 @@ async def from_afar(stub: ApiServerStub, api: ApiServer, pod: dict[str, Any], st
     proxied = _answer(status, text)
     stub.answer_next("list", listed)
     stub.answer_next("get", proxied, proxied)
-    (found,) = await ask_pods(Asker(api), "gang-extender", ServerConfig())
-    return found
+    found = await ask_pods(Asker(api), "gang-extender", ServerConfig())
+    assert isinstance(found, tuple)
+    return found[0]
 
 
 async def test_from_afar_its_probes_are_read_and_the_verbs_are_out_of_reach(

@@ -56,7 +56,7 @@ def scheduler(change: Change = lambda _: None, source: str = FILE, file: str = "
 
 def process(**changes: Any) -> Process:
     """Return a pod of kube-scheduler."""
-    return Process(**({"pod": "gang-extender/gang-scheduler-1", "version": (1, 36, 3), "config": FILE} | changes))
+    return Process(**({"name": "pod gang-extender/gang-scheduler-1", "version": (1, 36, 3), "config": FILE} | changes))
 
 
 def extender(**changes: Any) -> Extender:

@@ -242,14 +242,14 @@ WRONG = {
         "percentageOfNodesToScore",
         "error",
         "is not set, the extender's setting says 1",
-        "percentageOfNodesToScore: 0",
+        "percentageOfNodesToScore: 1, here, or 0 in",
     ),
     "percentageOfNodesToScore of the profile": (
         lambda content: content["profiles"][0].update(percentageOfNodesToScore=50),
         "percentageOfNodesToScore",
         "error",
         "is 50",
-        "percentageOfNodesToScore: 50",
+        "percentageOfNodesToScore: 1, here, or 50 in",
     ),
     "preemption disabled": (
         plugins(postFilter={"disabled": [{"name": "DefaultPreemption"}]}),

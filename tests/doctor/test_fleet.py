@@ -56,6 +56,14 @@ def test_a_member_without_marks_in_a_shared_kube_scheduler() -> None:
     assert 'gang-extender.io/member-bind: "1"' in found.mend
 
 
+def test_marks_that_are_left_over_in_a_kube_scheduler_of_our_own() -> None:
+    """kube-scheduler says "Insufficient gang-extender.io/member", and that is all that its user sees."""
+    marked = pod(spec={"containers": [{"name": "main", "resources": {"requests": MARKS}}]})
+    (found,) = amiss(facts(fleet=Fleet((marked,))))
+    assert found.level == "error"
+    assert "no node has and kube-scheduler does not ignore" in found.what
+
+
 @pytest.mark.parametrize(
     ("state", "check", "said"),
     [

@@ -33,9 +33,16 @@ def test_a_back_off_that_is_waited_out() -> None:
     assert (found.level, "waits out its back-off" in found.what) == ("warning", True)
 
 
+def test_a_kube_scheduler_of_which_nothing_is_seen_but_its_file() -> None:
+    (found,) = amiss(facts(processes=()))
+    assert (found.check, found.level) == ("version and feature gates of kube-scheduler", "unknown")
+
+
 def test_two_replicas_of_which_none_is_elected() -> None:
     alone = scheduler(lambda content: content["leaderElection"].update(leaderElect=False))
-    (found,) = amiss(facts(schedulers=(alone,), processes=(process(), process(pod="gang-extender/gang-scheduler-2"))))
+    (found,) = amiss(
+        facts(schedulers=(alone,), processes=(process(), process(name="pod gang-extender/gang-scheduler-2")))
+    )
     assert (found.check, found.level) == ("leader election", "error")
     assert amiss(facts(schedulers=(alone,))) == []
 

@@ -105,11 +105,22 @@ def test_a_kube_scheduler_that_runs_with_many_mistakes(cluster: Cluster) -> None
         ("httpTimeout of bind", "error", "httpTimeout: 90s"),
         ("httpTimeout of filter, prioritize and preempt", "warning", "httpTimeout: 2s"),
         ("weight", "warning", "weight: 15"),
-        ("percentageOfNodesToScore", "error", "percentageOfNodesToScore: 100, in the extender's settings; restart it"),
+        ("percentageOfNodesToScore", "error", "percentageOfNodesToScore: 1, here, or 100 in the extender's settings"),
         ("plugins", "warning", "enable DefaultPreemption again"),
         ("back-off", "warning", "podMaxBackoffSeconds: 12"),
         ("clientConnection", "warning", "clientConnection: {qps: 500, burst: 1000}"),
     }
+
+
+@pytest.mark.usefixtures("mended")
+def test_a_kube_scheduler_that_schedules_gangs_itself(cluster: Cluster) -> None:
+    """Its feature gates are read from its metrics."""
+    cluster.restart_gang_scheduler(flags=["--feature-gates=GenericWorkload=true,GangScheduling=true"])
+    found = one(seen(cluster))
+    assert (found["check"], found["mend"]) == (
+        "feature gates of kube-scheduler",
+        "--feature-gates=GangScheduling=false",
+    )
 
 
 @pytest.mark.usefixtures("mended")
@@ -124,7 +135,11 @@ def test_a_file_that_calls_where_nobody_listens(cluster: Cluster, tmp_path: Path
     content = yaml.safe_load((SCHEDULER_CONFIG / "dedicated.yaml").read_text()) | extenders(entry, entry)
     file.write_text(yaml.safe_dump(content))
     found = seen_in_cluster(cluster, "--scheduler-config", file)
-    assert [each["check"] for each in found] == ["urlPrefix", "urlPrefix", "extender answers at the entries' URL"]
+    assert [each["check"] for each in found if each["level"] == "error"] == [
+        "urlPrefix",
+        "urlPrefix",
+        "extender answers at the entries' URL",
+    ]
     assert str(file) in found[0]["where"]
 
 
