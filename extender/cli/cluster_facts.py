@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -128,16 +129,25 @@ async def ask_fleet(asker: Asker, scheduler_names: Iterable[str]) -> Fleet | Uns
     ours = frozenset(scheduler_names)
     pods: list[core_v1.Pod] = []
     told: set[str] = set()
+    bound_s: dict[str, float] = {}
     try:
         async for item in asker.items("/api/v1/pods", fieldSelector=NOT_ENDED):
             pod = _pod(item)
             if pod is not None and (not pod.spec.node_name or pod.spec.scheduler_name in ours):
                 pods.append(pod)
                 told.update([pod.metadata.uid] if _VARIABLE in item else ())
+                bound_s |= {pod.metadata.uid: since_s} if (since_s := _bound_s(item)) else {}
         hami = [_NODES.decode(item).metadata.name async for item in asker.items("/api/v1/nodes") if _HAMI in item]
     except UnseenError as error:
         return error.unseen
-    return Fleet(tuple(pods), frozenset(told), tuple(hami))
+    return Fleet(tuple(pods), frozenset(told), bound_s, tuple(hami))
+
+
+def _bound_s(item: bytes) -> float:
+    for each in orjson.loads(item).get("status", {}).get("conditions") or ():
+        if (each.get("type"), each.get("status")) == ("PodScheduled", "True") and each.get("lastTransitionTime"):
+            return datetime.fromisoformat(each["lastTransitionTime"]).timestamp()
+    return 0.0
 
 
 def _pod(item: bytes) -> core_v1.Pod | None:

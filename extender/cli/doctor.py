@@ -25,7 +25,7 @@ from extender.config import GangExtenderConfiguration, load_config
 from extender.doctor.diagnosis import GIVE_A_FILE, diagnose
 from extender.doctor.entries import Wiring
 from extender.doctor.facts import Extender, Facts
-from extender.doctor.finding import Unseen
+from extender.doctor.finding import Problem, Unseen
 from extender.doctor.installation import POLICIES, READ_VERSIONS
 from extender.doctor.permissions import Who
 from extender.doctor.report import NOTHING_SEEN, as_json, as_text, exit_status
@@ -36,11 +36,11 @@ _DEFAULTS = GangExtenderConfiguration.model_validate({"apiVersion": "gang-extend
 
 
 class Settings(Struct, frozen=True):
-    """The extender's settings, where they are from, and which could not be read."""
+    """The extender's settings, where they are from, and what is wrong with those that there are."""
 
     config: GangExtenderConfiguration
     source: str
-    unread: tuple[tuple[str, str], ...] = ()
+    problem: Problem | None = None
 
 
 def add_doctor(commands: Any) -> None:
@@ -98,7 +98,8 @@ async def _gather(options: argparse.Namespace) -> Facts | Unseen:
             identities=identities,
             now_s=time.time(),
             schedulers=schedulers if isinstance(schedulers, Unseen) else tuple(schedulers.schedulers),
-            unread=settings.unread + (() if isinstance(schedulers, Unseen) else tuple(schedulers.unread)),
+            settings_problem=settings.problem,
+            unread=() if isinstance(schedulers, Unseen) else tuple(schedulers.unread),
             processes=schedulers if isinstance(schedulers, Unseen) else tuple(schedulers.processes),
             version=version,
             rights=await ask_rights(asker, identities),
@@ -129,15 +130,18 @@ async def _find_settings(asker: Asker, namespace: str) -> Settings:
                 (created, f"ConfigMap {namespace}/{name}, key {key}", text) for key, text in texts if _KIND in text
             ]
     except UnseenError as error:
-        source = "the extender's settings"
-        return Settings(_DEFAULTS, "defaults", ((source, f"{error.unseen.why}; the defaults are taken for granted"),))
+        what = f"{error.unseen.why}, so the defaults are taken for granted"
+        return Settings(_DEFAULTS, "defaults", Problem(what, "gang-extender doctor --config FILE", level="unknown"))
     if not found:
-        return Settings(_DEFAULTS, "defaults")
+        return Settings(_DEFAULTS, "none found, so the defaults")
     _, source, text = max(found)
     try:
         return Settings(GangExtenderConfiguration.model_validate(yaml.safe_load(text)), source)
     except (ValidationError, yaml.YAMLError) as error:
-        return Settings(_DEFAULTS, "defaults", ((source, f"the extender does not start with it: {error}"),))
+        problem = Problem(
+            f"the extender does not start with it: {error}", "extender/config.py says what each field takes"
+        )
+        return Settings(_DEFAULTS, source, problem)
 
 
 async def _schedulers(asker: Asker, options: argparse.Namespace, kubeconfig: str) -> Schedulers | Unseen:

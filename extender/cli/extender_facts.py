@@ -28,6 +28,9 @@ _TIMEOUT_S = 5.0
 
 _READYZ = "readyz check"
 _CALLS = "gang_extender_verb_duration_seconds"
+_STARTED = "gang_extender_repeat_filter_calls_created"
+"""A counter without labels begins with the process."""
+
 _GO_THERE = (
     "kubectl -n gang-extender exec deploy/gang-scheduler -c extender -- /opt/gang-extender/bin/gang-extender doctor"
     " --config /etc/gang-extender/config.yaml"
@@ -45,7 +48,9 @@ async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
         metrics = await _fetch(session, f"{probes}/metrics")
         reachable = {url: await _problem_at(session, url) for url in urls}
     said = _readiness(ready)
-    return Extender(probes, said.why if isinstance(said, Unseen) else said, _calls(metrics), reachable)
+    return Extender(
+        probes, said.why if isinstance(said, Unseen) else said, _calls(metrics), reachable, _started_s(metrics)
+    )
 
 
 async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[Extender, ...] | Unseen:
@@ -69,7 +74,7 @@ async def _ask_pod(asker: Asker, namespace: str, pod: Object, port: int) -> Exte
     ready = _readiness(probed)
     if isinstance(ready, Unseen):
         ready = _by_the_kubelet(pod) or ready
-    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), _FROM_ELSEWHERE)
+    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), _FROM_ELSEWHERE, _started_s(metrics))
 
 
 async def _through(asker: Asker, path: str, query: Mapping[str, str] | None = None) -> tuple[int, str] | Unseen:
@@ -144,6 +149,12 @@ def _calls(answer: tuple[int, str] | Unseen) -> Mapping[str, int] | Unseen:
             if sample.name == f"{_CALLS}_count":
                 calls[sample.labels["verb"]] += int(sample.value)
     return calls
+
+
+def _started_s(answer: tuple[int, str] | Unseen) -> float:
+    """Return when the metrics began; 0.0 where that is not known."""
+    text = "" if isinstance(answer, Unseen) else answer[1]
+    return next((float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{_STARTED} ")), 0.0)
 
 
 def _has_extender(pod: Object) -> bool:

@@ -29,13 +29,26 @@ _NO_PROCESS = Unseen("no pod of kube-scheduler was looked at", "gang-extender do
 
 def diagnose(facts: Facts) -> list[Finding]:
     """Return what every check says."""
-    return [*_wiring(facts), *_processes(facts), *_rights(facts), *_installation(facts), *_running(facts)]
+    return [
+        _settings(facts),
+        *_wiring(facts),
+        *_processes(facts),
+        *_rights(facts),
+        *_installation(facts),
+        *_running(facts),
+    ]
+
+
+def _settings(facts: Facts) -> Finding:
+    name, problem = "the extender's settings", facts.settings_problem
+    if problem is None:
+        return Finding(name, "ok", where=facts.settings_source)
+    return Finding(name, problem.level, problem.what, facts.settings_source, problem.mend)
 
 
 def _wiring(facts: Facts) -> Iterator[Finding]:
-    yield Finding("the extender's settings", "ok", where=facts.settings_source)
     for source, why in facts.unread:
-        yield Finding("configuration", "unknown", why, source, GIVE_A_FILE)
+        yield Finding("KubeSchedulerConfiguration", "unknown", why, source, GIVE_A_FILE)
     if isinstance(facts.schedulers, Unseen):
         yield unknown("KubeSchedulerConfiguration", facts.schedulers)
         return

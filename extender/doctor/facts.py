@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from extender.config import GangExtenderConfiguration
-from extender.doctor.finding import Unseen
+from extender.doctor.finding import Problem, Unseen
 from extender.doctor.permissions import Right, Who
 from extender.doctor.scheduler_config import SchedulerConfig
 from extender.wire.core_v1 import Pod
@@ -45,6 +45,7 @@ class Extender(Struct, frozen=True):
     calls: Mapping[str, int] | Unseen
     reachable: Mapping[str, str] | Unseen
     """By URL of an entry: empty where the extender answers there, else what happened."""
+    started_s: float = 0.0
 
 
 class PolicyParts(Struct, frozen=True):
@@ -58,11 +59,13 @@ class PolicyParts(Struct, frozen=True):
 class Fleet(Struct, frozen=True):
     """The pods that have not ended: those that wait, and those of our schedulers.
 
+    `bound_s` says by UID since when a pod is bound,
     `told` are the UIDs of pods with NVIDIA_VISIBLE_DEVICES in a container, `hami_nodes` the nodes with HAMi's plugin.
     """
 
     pods: tuple[Pod, ...] = ()
     told: frozenset[str] = frozenset()
+    bound_s: Mapping[str, float] = {}
     hami_nodes: tuple[str, ...] = ()
 
 
@@ -74,6 +77,7 @@ class Facts(Struct, frozen=True):
     identities: Mapping[Who, str]
     now_s: float
     schedulers: tuple[Scheduler, ...] | Unseen
+    settings_problem: Problem | None = None
     unread: tuple[tuple[str, str], ...] = ()
     """(Source, why) of configurations that could not be read."""
     processes: tuple[Process, ...] | Unseen = ()

@@ -117,17 +117,17 @@ def is_called(facts: Facts) -> Iterator[Problem]:
     calls: Counter[str] = Counter()
     for each in seen:
         calls.update(each)
-    tried = [pod for pod in _ours(facts) if _is_tried(pod) and not _is_gated(pod)]
-    if tried and not calls["filter"]:
-        what = f"filter was never called since the extender started, and {_named(tried)} were tried"
-        yield Problem(
-            what,
-            "see the entries' urlPrefix and managedResources; restart kube-scheduler after a change",
-            level="warning",
-        )
-    elif calls["filter"] and not calls["bind"] and any(pod.spec.node_name for pod in tried):
-        what = "filter was called and bind never was since the extender started, and pods were bound"
-        yield Problem(what, "see that an entry has bindVerb; restart kube-scheduler after a change", level="warning")
+    started_s = min(each.started_s for each in extenders)
+    bound = [pod for pod in _ours(facts) if _bound_s(pod, facts) > started_s]
+    failed = [pod for pod in _ours(facts) if _has_failed(pod)]
+    mend = "see urlPrefix, bindVerb and managedResources of the entries; restart kube-scheduler after a change"
+    if bound and not (calls["filter"] and calls["bind"]):
+        verb = "bind" if calls["filter"] else "filter"
+        what = f"{verb} was never called since the extender started, and {_named(bound)} were bound since"
+        yield Problem(what, mend, level="warning")
+    elif failed and not calls["filter"]:
+        what = f"filter was never called since the extender started, and {_named(failed)} failed in kube-scheduler"
+        yield Problem(what, mend, level="warning")
 
 
 def unserved_kinds(facts: Facts) -> Counter[str]:
@@ -171,8 +171,13 @@ def _is_tried(pod: Pod) -> bool:
     return bool(pod.spec.node_name) or any(each.type == "PodScheduled" for each in pod.status.conditions or ())
 
 
-def _is_gated(pod: Pod) -> bool:
-    return bool(pod.spec.scheduling_gates)
+def _bound_s(pod: Pod, facts: Facts) -> float:
+    return facts.fleet.bound_s.get(pod.metadata.uid, 0.0) if isinstance(facts.fleet, Fleet) else 0.0
+
+
+def _has_failed(pod: Pod) -> bool:
+    """Whether kube-scheduler met an error, such as an extender that does not answer; a pod without room is none."""
+    return any(each.type == "PodScheduled" and each.reason == "SchedulerError" for each in pod.status.conditions or ())
 
 
 def _is_held(pod: Pod) -> bool:

@@ -13,7 +13,8 @@ from extender.config import ServerConfig
 from extender.doctor.finding import Unseen
 from tests.apiserver_stub import ApiServerStub
 
-METRICS = """# TYPE gang_extender_verb_duration_seconds histogram
+METRICS = """gang_extender_repeat_filter_calls_created 1.7e9
+# TYPE gang_extender_verb_duration_seconds histogram
 gang_extender_verb_duration_seconds_count{verb="filter",result="accepted"} 3.0
 gang_extender_verb_duration_seconds_count{verb="filter",result="rejected"} 4.0
 gang_extender_verb_duration_seconds_count{verb="bind",result="bound"} 2.0
@@ -52,6 +53,7 @@ async def test_beside_it_all_is_seen(server: ServerConfig) -> None:
     found = await ask_beside(server, (f"{here}/v1", f"{here}/v2"))
     assert found.ready == "watch pods not synced"
     assert found.calls == {"filter": 7, "bind": 2}
+    assert found.started_s == 1.7e9
     assert found.reachable == {f"{here}/v1": "", f"{here}/v2": "HTTP 404 to GET, where the extender answers 405"}
 
 

@@ -77,19 +77,34 @@ def test_an_extender_that_is_not_ready_or_elsewhere(state: dict[str, Any], check
     assert said in found.what
 
 
-def test_an_extender_that_is_never_called_while_pods_are_tried() -> None:
-    waiting = Fleet((pod(),))
-    assert amiss(facts(extenders=(extender(calls={}),))) == []
-    assert amiss(facts(extenders=(extender(calls={}), extender()), fleet=waiting)) == []
-    (found,) = amiss(facts(extenders=(extender(calls={}),), fleet=waiting))
+STARTED_S = 1000.0
+
+
+def bound(at_s: float) -> Fleet:
+    each = pod(spec={"nodeName": "n"})
+    return Fleet((each,), bound_s={each.metadata.uid: at_s})
+
+
+@pytest.mark.parametrize(("calls", "verb"), [({}, "filter"), ({"filter": 3}, "bind")])
+def test_a_verb_that_is_never_called_while_pods_are_bound(calls: dict[str, int], verb: str) -> None:
+    idle = extender(calls=calls, started_s=STARTED_S)
+    (found,) = amiss(facts(extenders=(idle,), fleet=bound(STARTED_S + 1)))
     assert (found.check, found.level) == ("extender is called", "warning")
-    assert "filter was never called" in found.what
+    assert f"{verb} was never called" in found.what
+    assert amiss(facts(extenders=(idle,), fleet=bound(STARTED_S - 1))) == []
+    assert amiss(facts(extenders=(idle, extender(started_s=STARTED_S)), fleet=bound(STARTED_S + 1))) == []
 
 
-def test_bind_that_is_never_called_while_pods_are_bound() -> None:
-    bound = Fleet((pod(spec={"nodeName": "n"}),))
-    (found,) = amiss(facts(extenders=(extender(calls={"filter": 3}),), fleet=bound))
-    assert "bind never was" in found.what
+def test_an_extender_that_is_never_called_while_pods_fail() -> None:
+    """A pod that no node takes is none: where kube-scheduler's own filters leave no node, it asks nobody."""
+
+    def refused(reason: str) -> Fleet:
+        return Fleet((pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason}]}),))
+
+    idle = (extender(calls={}),)
+    assert amiss(facts(extenders=idle, fleet=refused("Unschedulable"))) == []
+    (found,) = amiss(facts(extenders=idle, fleet=refused("SchedulerError")))
+    assert "pod default/worker-0 failed in kube-scheduler" in found.what
 
 
 def test_what_cannot_be_tried_from_here_is_said_to_be_unknown() -> None:

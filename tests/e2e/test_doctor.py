@@ -124,9 +124,19 @@ def test_a_kube_scheduler_that_schedules_gangs_itself(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("mended")
-def test_a_kube_scheduler_that_calls_nobody(cluster: Cluster) -> None:
+def test_a_kube_scheduler_that_calls_nobody(cluster: Cluster, namespace: Namespace) -> None:
+    """The file says so, and so do the pods that are bound all the same."""
     cluster.restart_gang_scheduler({"extenders": []})
-    assert one(seen(cluster))["check"] == "extender entries"
+    cluster.restart_extender()
+    cluster.add_node("here")
+    namespace.apply(waiting_member("w", "app"))
+    wait_for(namespace.running, SOON_S, "the pod is bound")
+    assert [(each["check"], each["level"]) for each in seen(cluster)] == [
+        ("extender entries", "error"),
+        ("extender is called", "warning"),
+    ]
+    namespace.delete_pod("w")
+    wait_for(lambda: not namespace.pods(), SOON_S, "the pod is gone")
 
 
 def test_a_file_that_calls_where_nobody_listens(cluster: Cluster, tmp_path: Path) -> None:
@@ -224,6 +234,51 @@ def test_a_pod_group_whose_crd_is_missing_then_too_new_and_then_there(cluster: C
         wait_for(lambda: seen(cluster) == [], SOON_S, "the CRD is there")
     finally:
         cluster.api.delete(cluster.api.path_of(newer))
+
+
+def test_pods_that_ask_for_what_nobody_knows(cluster: Cluster, namespace: Namespace) -> None:
+    """All that kube-scheduler says of the mark is "Insufficient"."""
+    cluster.add_node("here")
+    marked, stranger = waiting_member("marked", "app"), waiting_member("stranger", "app")
+    marked["spec"]["containers"][0]["resources"] = {"limits": {"gang-extender.io/member": "1"}}
+    stranger["spec"]["schedulerName"] = "default-scheduler"
+    stranger["spec"]["schedulingGates"] = [{"name": "example.com/later"}]
+    stranger["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/name": "g"}
+    namespace.apply(marked, stranger)
+    wait_for(
+        lambda: "Insufficient gang-extender.io/member" in namespace.describe_pod("marked"), SOON_S, "it is refused"
+    )
+
+    assert [(each["check"], each["level"]) for each in seen(cluster)] == [
+        ("gangs name our scheduler", "warning"),
+        ("members have the marks that a shared kube-scheduler asks for, and no others", "error"),
+    ]
+    namespace.delete_pod("marked")
+    namespace.delete_pod("stranger")
+    wait_for(lambda: seen(cluster) == [], SOON_S, "nobody asks for it any more")
+
+
+def test_the_settings_are_found_in_the_cluster_and_a_mistake_in_them(cluster: Cluster) -> None:
+    def settings(text: str) -> Object:
+        metadata = {"name": "settings", "namespace": NAMESPACE}
+        kind = "apiVersion: gang-extender.io/v1alpha1\nkind: GangExtenderConfiguration\n"
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": kind + text}}
+
+    def found() -> Answer:
+        port = yaml.safe_load(cluster.extender_settings.read_text())["server"]["port"]
+        cluster.apply(settings(f"server: {{port: {port}}}\n{text}"))
+        return amiss("--kubeconfig", cluster.kubeconfig, "--configz", cluster.gang_scheduler_url)
+
+    try:
+        text = "gangs: {bindingSeconds: 100}"
+        assert [each["check"] for each in found()] == ["httpTimeout of bind", "the extender itself"]
+        text = "gangs: {bindingSecond: 100}"
+        first = found()[0]
+        assert (first["check"], first["level"]) == ("the extender's settings", "error")
+        assert "bindingSecond" in first["what"]
+        assert first["where"] == f"ConfigMap {NAMESPACE}/settings, key config.yaml"
+    finally:
+        cluster.api.delete(cluster.api.path_of(settings("")))
 
 
 def test_hold_mode_by_halves(cluster: Cluster) -> None:
