@@ -216,6 +216,16 @@ class Cluster:
         """Delete all nodes."""
         self.api.delete("/api/v1/nodes")
 
+    @property
+    def gang_scheduler_url(self) -> str:
+        """Where the extender's kube-scheduler serves its own state."""
+        return f"https://127.0.0.1:{self._ports[2]}"
+
+    @property
+    def extender_settings(self) -> Path:
+        """The extender's configuration file."""
+        return self._extender_config
+
     # Parts
 
     def _usable_nodes(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""`gang-extender serve --config FILE`: run the extender."""
+"""`gang-extender serve --config FILE`: run the extender. `gang-extender doctor`: is it wired right?"""
 
 import argparse
 import asyncio
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from extender.apiserver import KubeconfigError
 from extender.app import serve
+from extender.cli.doctor import add_doctor
 from extender.config import ConfigError, load_config
 from extender.observe.logging import configure_logging
 from extender.verbs.certificates import CertificateError
@@ -21,13 +22,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        config = load_config(options.config)
-        configure_logging(config.log.level, config.log.format)
-        asyncio.run(serve(config))
+        status: int = options.run(options)
     except (CertificateError, ConfigError, KubeconfigError) as error:
         return _fail(error, BAD_CONFIGURATION)
     except OSError as error:
         return _fail(error, 1)
+    return status
+
+
+def _serve(options: argparse.Namespace) -> int:
+    config = load_config(options.config)
+    configure_logging(config.log.level, config.log.format)
+    asyncio.run(serve(config))
     return 0
 
 
@@ -37,6 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("serve", help="serve the extender's verbs until stopped")
     command.add_argument("--config", type=Path, required=True, metavar="FILE", help="a GangExtenderConfiguration")
+    command.set_defaults(run=_serve)
+    add_doctor(commands)
     return parser
 
 

@@ -1,0 +1,1 @@
+"""What is wrong with an installation, by facts that others have gathered. Pure: no network, no clock."""

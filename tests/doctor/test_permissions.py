@@ -1,0 +1,56 @@
+"""Are the rights that are asked about those that the manifests give, and is each missed?"""
+
+import pytest
+
+from extender.doctor.finding import Unseen
+from extender.doctor.permissions import EVERY_RIGHT, NEEDS, Part, Right
+from tests.doctor.installations import IDENTITIES, amiss, facts, scheduler, settings
+from tests.manifests.files import BASE, HAMI, HOLD, manifest
+from tests.manifests.test_rbac import rights
+
+
+@pytest.mark.parametrize(
+    ("part", "role", "folder"),
+    [("base", "gang-extender", BASE), ("hold", "gang-extender-hold", HOLD), ("hami", "gang-extender-hami", HAMI)],
+)
+def test_the_table_is_what_the_manifests_give(part: Part, role: str, folder: object) -> None:
+    listed = {right for need in NEEDS if need.part == part for right in need.rights if right.who == "extender"}
+    given = {Right(group, resource, verb) for group, resource, _, verb in rights(manifest("ClusterRole", role, folder))}  # type: ignore[arg-type] # a Path
+    assert listed == given
+
+
+@pytest.mark.parametrize("right", [each for need in NEEDS if need.part != "hami" for each in need.rights], ids=repr)
+def test_each_right_is_missed(right: Right) -> None:
+    (found,) = amiss(facts(rights={**dict.fromkeys(EVERY_RIGHT, True), right: False}))
+    assert found.level in {"error", "warning"}
+    assert f"may not {right.said}: " in found.what
+    assert found.mend.startswith("kubectl apply -k manifests/")
+    assert found.where == IDENTITIES[right.who]
+
+
+def test_the_right_for_a_kind_that_is_not_installed_is_no_error_yet() -> None:
+    right = Right("scheduling.volcano.sh", "podgroups", "watch")
+    denied = {**dict.fromkeys(EVERY_RIGHT, True), right: False}
+    (found,) = amiss(facts(rights=denied, served={}))
+    assert (found.level, found.what.endswith("once it is installed")) == ("warning", True)
+
+
+def test_rights_that_could_not_be_asked_about_are_not_taken_for_granted() -> None:
+    found = amiss(facts(rights=dict.fromkeys(EVERY_RIGHT, Unseen("we may not create subjectaccessreviews"))))
+    assert {each.level for each in found} == {"unknown"}
+    assert len(found) == sum(need.part != "hami" for need in NEEDS)
+
+
+def test_the_lease_of_the_table_is_the_one_that_the_manifests_give() -> None:
+    role = manifest("Role", "gang-scheduler")
+    listed = {right for right in EVERY_RIGHT if right.resource == "leases"}
+    where = role["metadata"]["namespace"]
+    assert listed == {
+        Right(group, resource, verb, "scheduler", where, name) for group, resource, name, verb in rights(role)
+    }
+
+
+def test_a_shared_kube_scheduler_has_rights_of_its_own() -> None:
+    denied = {right: right.who == "extender" for right in EVERY_RIGHT}
+    shared = scheduler(file="shared.yaml")
+    assert amiss(facts(rights=denied, schedulers=(shared,), settings=settings(percentageOfNodesToScore=100))) == []
