@@ -4,33 +4,29 @@ Those of equal shape and role, unless somebody selects pods by labels in which t
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from itertools import groupby
+from operator import attrgetter
 
 from extender.decide.one_by_one import selecting_keys
-from extender.model.pod import PodShape, Tags
+from extender.model.member import AnyMember, Squad
 from extender.model.snapshot import Snapshot
 
-
-class _Alike(Protocol):
-    @property
-    def shape(self) -> PodShape: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def tags(self) -> Tags: ...
+_shape_of = attrgetter("shape")
+_shape_and_role = attrgetter("shape", "role")
 
 
-T = TypeVar("T", bound=_Alike)
-
-
-def group_alike(members: Sequence[T], snapshot: Snapshot) -> list[list[T]]:
-    """Return the members in groups of those that are alike, both in the order in which they came."""
-    shapes = {id(member.shape): member.shape for member in members}  # comparing takes long, and templates share them
+def group_alike(members: Sequence[AnyMember], snapshot: Snapshot) -> list[Squad]:
+    """Return the members in squads, these and the members of each in the order in which they came."""
+    shapes = {id(shape): shape for shape in map(_shape_of, members)}  # comparing takes long, and templates share them
     numbers = {shape: number for number, shape in enumerate(shapes.values())}
     number_of = {identity: numbers[shape] for identity, shape in shapes.items()}
     keys = selecting_keys(numbers, snapshot)
-    groups: dict[tuple[int, str, tuple[str | None, ...]], list[T]] = {}
-    for member in members:
-        labels = tuple(map(member.tags.labels.get, keys)) if keys else ()
-        groups.setdefault((number_of[id(member.shape)], member.role, labels), []).append(member)
-    return list(groups.values())
+    squads: dict[tuple[int, str, tuple[str | None, ...]], list[AnyMember]] = {}
+    for (shape, role), run in groupby(members, _shape_and_role):
+        these = list(run)
+        if not keys:
+            squads.setdefault((number_of[id(shape)], role, ()), []).extend(these)
+        for member in these if keys else ():
+            labels = tuple(map(member.tags.labels.get, keys))
+            squads.setdefault((number_of[id(shape)], role, labels), []).append(member)
+    return [Squad(alike[0].shape, role, labels, alike) for (_, role, labels), alike in squads.items()]

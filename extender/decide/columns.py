@@ -36,13 +36,24 @@ _NOTHING: Final[Mapping[str, Column]] = {}
 
 _KEY: Final = ("columns", PodShape())
 
+_ALONE: Final = "/"
+"""No value of a label starts with it."""
+
+
+def is_alone(domain: str) -> bool:
+    """Whether the domain is that of a node that is in none."""
+    return domain.startswith(_ALONE)
+
 
 class Domains(NamedTuple):
-    """The domains of a level, sorted by name, and in which of them each row is; a node in none is one by itself."""
+    """The domains of a level, sorted by name, in which of them each row is, and the rows of each.
+
+    A node in none is one by itself, under a name that no label can have.
+    """
 
     codes: Column
     code_of: Mapping[str, int]
-    nodes: Sequence[frozenset[str]]
+    rows: Sequence[NDArray[np.intp]]
 
 
 class Layout:
@@ -129,12 +140,13 @@ class Layout:
         return self._domains[level]
 
     def _find_domains(self, level: Level) -> Domains:
-        domain_of, known = self.topology.domain_of_nodes(level), self.topology.domains(level)
-        of_rows = [domain_of.get(name) or f"/{name}" for name in self.names]
+        domain_of = self.topology.domain_of_nodes(level)
+        of_rows = [domain_of.get(name) or _ALONE + name for name in self.names]
         names = sorted(set(of_rows))
         code_of = {name: code for code, name in enumerate(names)}
-        nodes = [known.get(name) or frozenset((name[1:],)) for name in names]
-        return Domains(np.array([code_of[name] for name in of_rows], np.int64), code_of, nodes)
+        codes = np.array([code_of[name] for name in of_rows], np.int64)
+        ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+        return Domains(codes, code_of, np.split(np.argsort(codes, kind="stable"), ends[:-1]))
 
     def steps_from(self, homes: Collection[str]) -> Column:
         """Return how many levels out each node shares a domain with one of these; the number of levels where none."""

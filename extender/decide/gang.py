@@ -6,12 +6,16 @@ The rule is Koordinator's (its Strict mode), decided here on the whole cluster b
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
 from extender.decide.absent import expect_absent, expect_followers
+from extender.decide.alike import group_alike
+from extender.decide.columns import columns_of
+from extender.decide.draft import Batch, Draft
 from extender.decide.leaders import Homes, bring_together, homes_of
 from extender.decide.packing import Packing, pack_gang
 from extender.decide.ranks import seat_by_rank
@@ -20,8 +24,8 @@ from extender.decide.search import Needs
 from extender.decide.topology import Area, Place, place_near
 from extender.decide.trial import Trial
 from extender.model.gang import Gang
-from extender.model.member import Member
-from extender.model.pod import Pod, PodShape
+from extender.model.member import AnyMember, Squad
+from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, Gathering, NoRoom, Placed, Placement, Refused
 
@@ -57,7 +61,7 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     """
     # 1. Who needs room?
     holders = {placement.uid for placement in kept}
-    members = [Member(p.shape, p.role, p.uid, p.name, p.tags) for p in gang.waiting if p.uid not in holders]
+    members: list[AnyMember] = [pod for pod in gang.waiting if pod.uid not in holders]
 
     # 2. Who is yet to come?
     if gang.missing:
@@ -79,15 +83,28 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
         minimum, others, required = [*minimum, *others[:required], *followers], others[required:], 0
 
     # 4. Is there room for them, and for how many others beside them?
+    crew = _Crew(*(group_alike(these, snapshot) for these in (minimum, others)))
     needs = Needs(len(minimum) + required, Counter(_roles(minimum)))
-    homes = homes_of([*((pod.role, pod.node_name) for pod in gang.bound), *_seats_of(kept)])
+    homes = homes_of([*((pod.role, pod.node_name) for pod in gang.bound), *((each.role, each.node) for each in kept)])
     ground = _Ground(snapshot, homes, avoid)
-    place = partial(_place_beside, company, partial(_place, minimum, others, needs, ground), ground)
-    admission = place_near(gang, [*minimum, *others], needs.required, snapshot, homes.keys() | company.nodes, place)
-    if isinstance(admission, NoRoom):
-        return admission
-    placements = _needed_of(admission.placements, needs) if only_needed else admission.placements
-    return Placed(_seated(gang, placements, kept, ground))
+    place = partial(_place_beside, company, partial(_place, crew, needs, ground), ground)
+    squads = [*crew.minimum, *crew.others]
+    found = place_near(gang, squads, needs.required, snapshot, homes.keys() | company.nodes, place)
+    if isinstance(found, NoRoom):
+        return found
+    batches: Sequence[Batch] = _needed_of(found.batches, needs) if only_needed else found.batches
+
+    # 5. Who sits where?
+    if not homes:
+        batches = bring_together(batches, snapshot, avoid)
+    return Placed(seat_by_rank(gang, batches, kept, snapshot.topology))
+
+
+class _Crew(NamedTuple):
+    """Who must find room, and who of the others besides."""
+
+    minimum: Sequence[Squad]
+    others: Sequence[Squad]
 
 
 class _Ground(Struct, frozen=True):
@@ -96,50 +113,39 @@ class _Ground(Struct, frozen=True):
     avoid: Collection[tuple[str, PodShape]]
 
 
-def _seated(
-    gang: Gang, placements: Sequence[Placement], kept: Sequence[Placement], ground: _Ground
-) -> tuple[Placement, ...]:
-    """Bring workers and leaders together where nobody sits yet, and let each have the seat of its rank."""
-    if not ground.homes:
-        placements = bring_together(placements, ground.snapshot, ground.avoid)
-    return seat_by_rank(gang, placements, kept, ground.snapshot)
-
-
-def _place(
-    minimum: Sequence[Member],
-    others: Sequence[Member],
-    needs: Needs,
-    ground: _Ground,
-    area: Area | None,
-) -> Placed | NoRoom:
+def _place(crew: _Crew, needs: Needs, ground: _Ground, area: Area | None) -> Draft | NoRoom:
     snapshot, homes, avoid = ground.snapshot, ground.homes, ground.avoid
     pack = partial(pack_gang, avoid=avoid, within=area)
-    first = pack(minimum, snapshot, required=len(minimum), homes=homes)
+    least = sum(needs.role_minimums.values())
+    first = pack(crew.minimum, snapshot, required=least, homes=homes)
     packing = first
     if not first.left_over:
-        required = needs.required - len(minimum)
-        rest = first.trial.as_snapshot() if minimum else snapshot
-        packing = pack(others, rest, required=required, homes=homes_of(_seats_of(first.placements), homes))
-        if len(packing.placements) >= required:
-            return Placed(first.placements + packing.placements)
-    if minimum and others:  # others may do for the minimum, or need the room that it has taken
-        needed, least = needs
-        everybody = [*minimum, *others]
-        together = pack(everybody, snapshot, required=needed, role_minimums=least, homes=homes)
+        rest = first.trial.as_snapshot() if crew.minimum else snapshot
+        packing = pack(crew.others, rest, required=needs.required - least, homes=_homes_beside(first, homes))
+        if packing.size >= needs.required - least:
+            return Draft(first.batches + packing.batches)
+    if crew.minimum and crew.others:  # others may do for the minimum, or need the room that it has taken
+        squads = (*crew.minimum, *crew.others)
+        everybody = group_alike([member for squad in squads for member in squad.members], snapshot)
+        together = pack(everybody, snapshot, required=needs.required, role_minimums=needs.role_minimums, homes=homes)
         if together.is_enough(needs):
-            return Placed(together.placements)
-    found = len(first.placements) + (len(packing.placements) if packing is not first else 0)
+            return together
     no_room = _no_room(packing, snapshot, avoid)
-    reasons = {name: why for name, why in no_room.reasons.items() if area is None or name in area}
-    return structs.replace(no_room, reasons=reasons, found=found)
+    here = None if area is None else set(columns_of(snapshot).layout.names_of(area))
+    reasons = {name: why for name, why in no_room.reasons.items() if here is None or name in here}
+    return structs.replace(no_room, reasons=reasons, found=first.size + (packing.size if packing is not first else 0))
 
 
-def _place_beside(company: Company, place: Place, ground: _Ground, area: Area | None) -> Placed | NoRoom:
+def _homes_beside(packing: Packing, homes: Homes) -> Homes:
+    return homes_of(((batch.squad.role, batch.node) for batch in packing.batches), homes)
+
+
+def _place_beside(company: Company, place: Place, ground: _Ground, area: Area | None) -> Draft | NoRoom:
     """Place a gang where the others that lack room find it as well, in the same domain."""
     first = place(area)
     if isinstance(first, NoRoom) or not company.lacking:
         return first
-    trial, nodes = Trial(ground.snapshot), _nodes(first.placements) | company.nodes
+    trial, nodes = Trial(ground.snapshot), first.nodes | company.nodes
     for placement in first.placements:
         trial.place(placement.occupant, placement.node)
     for other, kept in company.lacking:
@@ -153,27 +159,34 @@ def _place_beside(company: Company, place: Place, ground: _Ground, area: Area | 
     return first
 
 
-def _needed_of(placements: Sequence[Placement], needs: Needs) -> tuple[Placement, ...]:
+def _needed_of(batches: Sequence[Batch], needs: Needs) -> list[Batch]:
     """Return those of the roles' minimums, and of the others as many as are needed beside them."""
     missing = Counter(needs.role_minimums)
-    firsts: list[Placement] = []
-    others: list[Placement] = []
-    for placement in placements:
-        (firsts if missing[placement.role] > 0 else others).append(placement)
-        missing[placement.role] -= 1
-    return (*firsts, *others[: needs.required - len(firsts)])
+    firsts: list[Batch] = []
+    others: list[Batch] = []
+    for batch in batches:
+        count = min(batch.count, missing[batch.squad.role])
+        missing[batch.squad.role] -= count
+        some, rest = batch.split(count)
+        firsts.append(some)
+        others.append(rest)
+    spare = needs.required - sum(batch.count for batch in firsts)
+    for batch in others:
+        firsts.append(batch.split(max(0, min(batch.count, spare)))[0])
+        spare -= batch.count
+    return [batch for batch in firsts if batch.count]
 
 
 def _role_minimums(
-    gang: Gang, members: Sequence[Member], placed_roles: Sequence[str]
-) -> tuple[list[Member], list[Member]]:
+    gang: Gang, members: Sequence[AnyMember], placed_roles: Sequence[str]
+) -> tuple[list[AnyMember], list[AnyMember]]:
     """Split off the members, as far as they exist, that the roles' minimums ask for beside those placed already."""
     if not gang.role_minimums:
         return [], list(members)
     missing = Counter(dict(gang.role_minimums))
     missing.subtract(role for role in placed_roles if role in missing)
-    minimum: list[Member] = []
-    others: list[Member] = []
+    minimum: list[AnyMember] = []
+    others: list[AnyMember] = []
     for member in members:
         if missing[member.role] > 0:
             missing[member.role] -= 1
@@ -183,23 +196,17 @@ def _role_minimums(
     return minimum, others
 
 
-def _nodes(placements: Iterable[Placement]) -> set[str]:
-    return {placement.node for placement in placements}
-
-
-def _seats_of(placements: Iterable[Placement]) -> Iterator[tuple[str, str]]:
-    return ((each.role, each.node) for each in placements)
-
-
-def _roles(members: Iterable[Pod | Placement | Member]) -> list[str]:
+def _roles(members: Iterable[AnyMember | Placement]) -> list[str]:
     return [member.role for member in members]
 
 
 def _no_room(packing: Packing, snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> NoRoom:
-    misfit = packing.left_over[0]
+    squad, left = packing.left_over[0]
+    misfit = squad.members[-left]
+    pod = Occupant(misfit.shape, misfit.tags)
     related = misfit.shape.relations is not None or packing.trial.repels
-    changed = snapshot.rooms if related else _nodes(packing.placements)
+    changed = snapshot.rooms if related else packing.nodes
     reasons = {} if related else dict(reasons_by_node(misfit.shape, snapshot))
-    reasons.update((name, packing.trial.fit(misfit.occupant, name)) for name in changed)
+    reasons.update((name, packing.trial.fit(pod, name)) for name in changed)
     reasons.update((name, (Refused(),)) for name, shape in avoid if shape == misfit.shape and name in snapshot.rooms)
     return NoRoom(misfit.name, reasons)

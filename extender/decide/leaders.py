@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Final, NamedTuple, TypeAlias
 
-from msgspec import structs
-
+from extender.decide.draft import Batch, put
 from extender.decide.trial import Trial
-from extender.model.pod import Occupant, PodShape
+from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Placement
 
 LEADER_ROLES: Final = frozenset({"ps", "master", "chief", "launcher"})
 """Roles that the other members talk to: the others are placed around them."""
@@ -37,9 +35,9 @@ class _Step(NamedTuple):
     """One of `mover` goes to `target`, and one of `other` comes from there in its place, if one has to."""
 
     gain: int
-    mover: Placement
+    mover: Batch
     target: str
-    other: Placement | None
+    other: Batch | None
 
 
 def homes_of(seats: Iterable[tuple[str, str]], beside: Homes = NOWHERE) -> Homes:
@@ -51,43 +49,45 @@ def homes_of(seats: Iterable[tuple[str, str]], beside: Homes = NOWHERE) -> Homes
 
 
 def bring_together(
-    placements: Sequence[Placement], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]] = ()
-) -> tuple[Placement, ...]:
-    """Return the placements, which are not on the snapshot, with as many workers beside leaders as such steps achieve.
+    batches: Sequence[Batch], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]] = ()
+) -> Sequence[Batch]:
+    """Return the batches, which are not on the snapshot, with as many workers beside leaders as such steps achieve.
 
     `avoid` are nodes that must not be used for a shape.
     """
-    related = snapshot.repelling or any(each.shape.relations is not None for each in placements)
-    few = 1 < len({each.node for each in placements}) <= _NODES
-    if related or not few or len(set(map(_leads, placements))) < 2:
-        return tuple(placements)
-    trial, seated = Trial(snapshot), list(placements)
-    for each in seated:
-        trial.place(each.occupant, each.node)
+    squads = {id(each.squad): each.squad for each in batches}.values()
+    related = snapshot.repelling or any(each.shape.relations is not None for each in squads)
+    few = 1 < len({each.node for each in batches}) <= _NODES
+    if related or not few or len({each.role in LEADER_ROLES for each in squads}) < 2:
+        return batches
+    trial, seated = Trial(snapshot), list(batches)
+    put(seated, trial)
     for _ in range(_STEPS):
         if not any(_take(step, seated, trial, avoid) for step in _steps(seated)):
             break
-    return tuple(seated)
+    return seated
 
 
-def count_apart(placements: Sequence[Placement]) -> int:
+def count_apart(batches: Sequence[Batch]) -> int:
     """Return how many pairs of a leader and a worker are on two nodes."""
-    leaders, workers = _by_node(placements)
-    return leaders.total() * workers.total() - sum(leaders[node] * workers[node] for node in leaders)
+    leaders, workers = _by_node(batches)
+    return leaders.total() * workers.total() - sum([count * workers[node] for node, count in leaders.items()])
 
 
-def _by_node(placements: Sequence[Placement]) -> tuple[Counter[str], Counter[str]]:
+def _by_node(batches: Sequence[Batch]) -> tuple[Counter[str], Counter[str]]:
     """Return how many leaders and how many workers are on each node."""
-    leaders = Counter(each.node for each in placements if _leads(each))
-    return leaders, Counter(each.node for each in placements if not _leads(each))
+    leaders, workers = Counter[str](), Counter[str]()
+    for each in batches:
+        (leaders if _leads(each) else workers)[each.node] += each.count
+    return leaders, workers
 
 
-def _steps(seated: Sequence[Placement]) -> list[_Step]:
+def _steps(seated: Sequence[Batch]) -> list[_Step]:
     """Return the steps that would bring pairs together, the best first."""
     leaders, workers = _by_node(seated)
-    kinds: dict[str, dict[object, Placement]] = {}
+    kinds: dict[str, dict[object, Batch]] = {}
     for each in seated:
-        kinds.setdefault(each.node, {}).setdefault((each.shape, each.role), each)
+        kinds.setdefault(each.node, {}).setdefault(each.squad.kind, each)
     steps = []
     for here, target in permutations(sorted(kinds), 2):
         to_leader, to_worker = workers[target] - workers[here], leaders[target] - leaders[here]
@@ -103,23 +103,27 @@ def _order(step: _Step) -> tuple[int, str, str, bool]:
     return -step.gain, step.mover.node, step.target, step.other is not None
 
 
-def _take(step: _Step, seated: list[Placement], trial: Trial, avoid: Collection[tuple[str, PodShape]]) -> bool:
+def _take(step: _Step, seated: list[Batch], trial: Trial, avoid: Collection[tuple[str, PodShape]]) -> bool:
     """Take the step on the trial and in the list, if there is room; whether it was taken."""
     mark = trial.mark()
     here = step.mover.node
     moves = [(step.mover, step.target), *([(step.other, here)] if step.other else [])]
-    for placement, _ in moves:
-        trial.evict(placement.occupant, placement.node)
+    for batch, _ in moves:
+        trial.evict(batch.occupant, batch.node)
     moved = []
-    for placement, node in moves:
-        if (node, placement.shape) in avoid or trial.fit(Occupant(placement.shape, placement.tags), node):
+    for batch, node in moves:
+        pod = batch.squad.occupant
+        if (node, pod.shape) in avoid or trial.fit(pod, node):
             trial.undo(mark)
             return False
-        moved.append(trial.seat(structs.replace(placement, node=node)))
-    for (placement, _), after in zip(moves, moved, strict=True):
-        seated[seated.index(placement)] = after
+        trial.place(pod, node)
+        cards = trial.room(node).pods[-1].cards
+        moved.append(Batch(node, batch.squad, 1, (cards,) if cards else ()))
+    for (batch, _), after in zip(moves, moved, strict=True):
+        place = next(number for number, each in enumerate(seated) if each is batch)
+        seated[place : place + 1] = [after, *([batch.split(1)[1]] if batch.count > 1 else [])]
     return True
 
 
-def _leads(placement: Placement) -> bool:
-    return placement.role in LEADER_ROLES
+def _leads(batch: Batch) -> bool:
+    return batch.squad.role in LEADER_ROLES

@@ -88,9 +88,9 @@ def _queue_up(these: Iterable[Domain], domains: Mapping[Domain, list[Rank]], que
             heapq.heappush(queue, (domains[domain][-1], domain))
 
 
-def affinity_domains(members: Iterable[Occupant], snapshot: Snapshot) -> list[list[str]]:
+def affinity_domains(shapes: Iterable[PodShape], snapshot: Snapshot) -> list[list[str]]:
     """Return the nodes of each domain that required affinity may bind members to, the largest ones, largest first."""
-    wishes = {member.shape.relations for member in members}
+    wishes = {shape.relations for shape in shapes}
     keys = {term.topology_key for relations in wishes if relations is not None for term in relations.affinity}
     domains: dict[tuple[str, str], list[str]] = {}
     for name, room in snapshot.rooms.items() if keys else ():

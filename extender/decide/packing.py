@@ -13,42 +13,44 @@ domain of their affinity; that may miss one, too.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
 
-from extender.decide.alike import group_alike
 from extender.decide.columns import Layout, Mask, columns_of
-from extender.decide.filling import MemberClass, best_nodes
+from extender.decide.draft import Batch, Draft, put
+from extender.decide.filling import MemberClass, fill_best, place_on
 from extender.decide.leaders import LEADER_ROLES, NOWHERE, Homes
 from extender.decide.one_by_one import affinity_domains, take_turns
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
 from extender.model.device import WHOLE_MILLI, CardRequest
-from extender.model.member import Member
+from extender.model.member import Squad
 from extender.model.node import repels
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import Placement
 
 
-class Packing(Struct, frozen=True):
-    """What could be placed, and on what: `left_over` found no node beside those placed on `trial`."""
+class Packing(Draft, frozen=True):
+    """What could be placed, and the squads of which so many are `left_over` that found no node beside those."""
 
-    placements: tuple[Placement, ...]
-    left_over: tuple[Member, ...]
-    trial: Trial
+    left_over: tuple[tuple[Squad, int], ...]
+    ground: Trial
+    """The nodes, with nothing of it placed yet."""
 
-    @property
-    def nodes(self) -> set[str]:
-        """The nodes that are used."""
-        return {placement.node for placement in self.placements}
+    @cached_property
+    def trial(self) -> Trial:
+        """The nodes with all of it placed."""
+        put(self.batches, self.ground)
+        return self.ground
 
     def is_enough(self, needs: Needs) -> bool:
         """Whether as many could be placed as are needed."""
-        roles = Counter(placement.role for placement in self.placements)
+        roles: Counter[str] = Counter()
+        for batch in self.batches if needs.role_minimums else ():
+            roles[batch.squad.role] += batch.count
         enough_of_each = all(roles[role] >= least for role, least in needs.role_minimums.items())
-        return enough_of_each and len(self.placements) >= needs.required
+        return enough_of_each and self.size >= needs.required
 
 
 FEW_NODES = 32
@@ -59,14 +61,14 @@ _LOOKED_AT = 64
 
 
 def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
-    members: Sequence[Member],
+    squads: Sequence[Squad],
     snapshot: Snapshot,
     *,
     required: int,
     homes: Homes = NOWHERE,
     avoid: Collection[tuple[str, PodShape]] = (),
     role_minimums: Mapping[str, int] | None = None,
-    within: Collection[str] | None = None,
+    within: Mask | None = None,
 ) -> Packing:
     """Place as many members as fit, leaders first.
 
@@ -74,7 +76,7 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape; no others than
     those in `within` are, if they are given.
     """
-    classes = _classes(members, snapshot, avoid, within)
+    classes = _classes(squads, snapshot, avoid, within)
     related = any(one.shape.relations is not None for one in classes)
     fill = _class_by_class if related else _fill_nodes
     trial = Trial(snapshot)
@@ -84,18 +86,12 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
         return first
     if first.is_enough(needs):
         return first if related else _on_fewer_nodes(first, classes, snapshot, homes)
-    for other in _other_orders(classes, members, snapshot, avoid, within):
-        trial.undo(0)
+    for other in _other_orders(classes, squads, snapshot, avoid, within):
         packing = _class_by_class(other, trial, homes)
         if packing.is_enough(needs):
             return packing
-    trial.undo(0)
     found = None if related else _search(_hardest_first(classes), trial, homes, needs)
-    if found is not None:
-        return found
-    for placement in first.placements:
-        trial.place(placement.occupant, placement.node)
-    return first
+    return found or first
 
 
 def _on_fewer_nodes(first: Packing, classes: Sequence[MemberClass], snapshot: Snapshot, homes: Homes) -> Packing:
@@ -114,7 +110,7 @@ def _on_fewer_nodes(first: Packing, classes: Sequence[MemberClass], snapshot: Sn
 
 def _largest(classes: Sequence[MemberClass], layout: Layout) -> Mask:
     """Return the nodes that take most members, each class for itself: fewer nodes are rarely found among others."""
-    together = np.sum([np.minimum(one.takes, len(one.left)) for one in classes], axis=0)[layout.order]
+    together = np.sum([np.minimum(one.takes, one.left) for one in classes], axis=0)[layout.order]
     mask = np.zeros(len(layout.names), np.bool_)
     mask[layout.order[np.argsort(-together, kind="stable")[:_LOOKED_AT]]] = True
     return mask
@@ -122,27 +118,27 @@ def _largest(classes: Sequence[MemberClass], layout: Layout) -> Mask:
 
 def _search(classes: list[MemberClass], trial: Trial, homes: Homes, needs: Needs) -> Packing | None:
     """Place what is needed in whichever way there is, and whoever else fits beside it; None where there is none."""
-    way = find_way([Wanted(one.pod, one.left[0].role, len(one.left), one.nodes) for one in classes], trial, needs)
+    way = find_way([Wanted(one.pod, one.squad.role, one.left, one.nodes) for one in classes], trial, needs)
     if way is None:
         return None
-    placements: list[Placement] = []
-    for name, counts in way:
-        placements += _fill(name, classes, counts, trial)
-    rest = _fill_nodes(classes, trial, homes)
-    return Packing((*placements, *rest.placements), rest.left_over, trial)
+    batches = [batch for name, counts in way for batch in place_on(name, counts, classes, trial)]
+    batches += fill_best(classes, trial, homes)
+    return _packed(batches, classes, trial)
 
 
 def _other_orders(
     classes: Sequence[MemberClass],
-    members: Sequence[Member],
+    squads: Sequence[Squad],
     snapshot: Snapshot,
     avoid: Collection[tuple[str, PodShape]],
-    within: Collection[str] | None,
+    within: Mask | None,
 ) -> Iterator[list[MemberClass]]:
     """Yield the hardest first, and then everybody confined to one domain of required affinity."""
     yield _hardest_first(classes)
-    for domain in affinity_domains([member.occupant for member in members], snapshot):
-        yield _classes(members, snapshot, avoid, domain if within is None else set(domain).intersection(within))
+    layout = columns_of(snapshot).layout
+    for names in affinity_domains([squad.shape for squad in squads], snapshot):
+        domain = layout.mask(names)
+        yield _classes(squads, snapshot, avoid, domain if within is None else domain & within)
 
 
 def _hardest_first(classes: Sequence[MemberClass]) -> list[MemberClass]:
@@ -152,36 +148,31 @@ def _hardest_first(classes: Sequence[MemberClass]) -> list[MemberClass]:
 
 def _class_by_class(classes: list[MemberClass], trial: Trial, homes: Homes) -> Packing:
     """Place one class after the other, and again those that found no room before the others were there."""
-    placements: list[Placement] = []
+    batches: list[Batch] = []
     one_by_one = any(repels(one.pod) for one in classes)
     progress = True
     while progress:
-        before = len(placements)
+        before = len(batches)
         for one in classes:
             if one_by_one or one.shape.relations is not None:
-                for name in take_turns(one.pod, len(one.left), one.nodes, trial, homes):
-                    placements += _seat(one, name, 1, trial)
+                turns = take_turns(one.pod, one.left, one.nodes, trial, homes)
+                batches += [one.seat(name, 1, trial) for name in turns]
             else:
-                placements += _fill_nodes([one], trial, homes).placements
-        progress = before < len(placements) and any(one.shape.relations is not None and one.left for one in classes)
-    return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
+                filled = fill_best([one], trial, homes)
+                put(filled, trial)
+                batches += filled
+        progress = before < len(batches) and any(one.shape.relations is not None and one.left for one in classes)
+    return _packed(batches, classes, trial)
 
 
-def _fill(node: str, classes: Sequence[MemberClass], counts: Sequence[int], trial: Trial) -> list[Placement]:
-    """Place so many of each class on the node."""
-    placements: list[Placement] = []
-    for one, count in zip(classes, counts, strict=True):
-        if count:
-            trial.place(one.pod, node, count)
-            placements += _seat(one, node, count, trial)
-    return placements
+def _fill_nodes(classes: list[MemberClass], trial: Trial, homes: Homes) -> Packing:
+    return _packed(fill_best(classes, trial, homes), classes, trial)
 
 
-def _seat(one: MemberClass, node: str, count: int, trial: Trial) -> list[Placement]:
-    """Give the room that was taken last to the next members of the class."""
-    seated, one.left = one.left[:count], one.left[count:]
-    taken = trial.room(node).pods[-count:]
-    return [Placement(node, m.shape, m.role, m.uid, m.tags, o.cards) for m, o in zip(seated, taken, strict=True)]
+def _packed(batches: Sequence[Batch], classes: Sequence[MemberClass], trial: Trial) -> Packing:
+    """Say what was placed, and who was not; the trial is as it was before."""
+    trial.undo(0)
+    return Packing(tuple(batches), tuple((one.squad, one.left) for one in classes if one.left), trial)
 
 
 def weight(shape: PodShape) -> int:
@@ -197,23 +188,11 @@ def weight(shape: PodShape) -> int:
 
 
 def _classes(
-    members: Sequence[Member],
-    snapshot: Snapshot,
-    avoid: Collection[tuple[str, PodShape]],
-    within: Collection[str] | None = None,
+    squads: Sequence[Squad], snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]], within: Mask | None
 ) -> list[MemberClass]:
-    mask = None if within is None else columns_of(snapshot).layout.mask(within)
-    groups = sorted(group_alike(members, snapshot), key=lambda group: _turn(group[0]))
-    return [MemberClass(group, snapshot, avoid, mask) for group in groups]
+    return [MemberClass(squad, snapshot, avoid, within) for squad in sorted(squads, key=_turn)]
 
 
-def _turn(member: Member) -> tuple[bool, int]:
+def _turn(squad: Squad) -> tuple[bool, int]:
     """Leaders come first; large shares of cards before small ones, which fill the gaps."""
-    return member.role not in LEADER_ROLES, -weight(member.shape) if member.shape.is_placed_by_us else 0
-
-
-def _fill_nodes(classes: list[MemberClass], trial: Trial, homes: Homes) -> Packing:
-    placements: list[Placement] = []
-    for name, counts in best_nodes(classes, trial, homes):
-        placements += _fill(name, classes, counts, trial)
-    return Packing(tuple(placements), tuple(m for one in classes for m in one.left), trial)
+    return squad.role not in LEADER_ROLES, -weight(squad.shape) if squad.shape.is_placed_by_us else 0

@@ -6,19 +6,17 @@ those that few siblings share last: operators take away the highest index first.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from typing import Final
 
-from extender.decide.alike import group_alike
+from extender.decide.draft import Batch
 from extender.decide.leaders import LEADER_ROLES
 from extender.model.gang import Gang
+from extender.model.member import AnyMember
 from extender.model.pod import Pod
-from extender.model.snapshot import Snapshot
 from extender.model.topology import Topology
 from extender.model.verdict import Placement
-
-_Step: TypeAlias = tuple[Mapping[str, str], Counter[str], set[str]]
-"""The domain of each node at a level, how many members are in each domain, and which domains have leaders."""
 
 _DIGITS: Final = 9
 _NO_NUMBER: Final = 10**_DIGITS
@@ -26,58 +24,73 @@ _NO_NUMBER: Final = 10**_DIGITS
 
 
 def seat_by_rank(
-    gang: Gang, placements: Sequence[Placement], kept: Sequence[Placement], snapshot: Snapshot
+    gang: Gang, batches: Sequence[Batch], kept: Sequence[Placement], topology: Topology
 ) -> tuple[Placement, ...]:
-    """Return the same seats, in each class with the lower numbers on those that come first."""
-    numbers = {pod.uid: number_of(pod) for pod in gang.waiting}
-    nodes = [*(pod.node_name for pod in gang.bound), *(each.node for each in (*kept, *placements))]
+    """Return who gets the room: in each squad, the lower numbers where the seats come first."""
+    on_node = Counter([*(pod.node_name for pod in gang.bound), *(each.node for each in kept)])
     leaders = [pod.node_name for pod in gang.bound if pod.role in LEADER_ROLES]
-    leaders += [each.node for each in (*kept, *placements) if each.role in LEADER_ROLES]
-    order = order_of_seats(nodes, leaders, snapshot.topology)
-    places = {node: order(node) for node in {each.node for each in placements}}
-    seated: list[Placement] = []
-    for members in group_alike(placements, snapshot):
-        seats = sorted(members, key=lambda seat: places[seat.node])
-        members.sort(key=lambda member: numbers.get(member.uid, _NO_NUMBER))
-        seated += [_sit(member, seat) for member, seat in zip(members, seats, strict=True)]
-    return tuple(seated)
+    leaders += [each.node for each in kept if each.role in LEADER_ROLES]
+    squads: dict[int, list[Batch]] = {}
+    for batch in batches:
+        on_node[batch.node] += batch.count
+        squads.setdefault(id(batch.squad), []).append(batch)
+    leaders += [batch.node for these in squads.values() if these[0].squad.role in LEADER_ROLES for batch in these]
+    places = order_of_seats(on_node, leaders, topology)
+    alike: dict[object, list[list[Batch]]] = {}
+    for these in squads.values():
+        alike.setdefault(these[0].squad.kind, []).append(these)
+    return tuple(chain.from_iterable(_seated(each, places) for each in alike.values()))
+
+
+def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iterable[Placement]:
+    """Give the members that come first of each of these squads, which are alike, all their seats."""
+    members: list[AnyMember] = []
+    for batches in alike:
+        members += batches[0].squad.members[: sum([batch.count for batch in batches])]
+    members.sort(key=_number_of_member)
+    seats = sorted(chain.from_iterable(alike), key=lambda batch: places[batch.node])
+    nodes = chain.from_iterable([repeat(batch.node, batch.count) for batch in seats])
+    cards = chain.from_iterable([batch.cards or repeat((), batch.count) for batch in seats])
+    return [
+        Placement(node, member.shape, member.role, member.uid, member.tags, its)
+        for member, node, its in zip(members, nodes, cards, strict=True)
+    ]
+
+
+def _number_of_member(member: AnyMember) -> int:
+    return number_of(member) if isinstance(member, Pod) else _NO_NUMBER
 
 
 def number_of(pod: Pod) -> int:
     """Return the pod's rank, or else the number at the end of its name."""
-    if pod.rank.isdecimal():
-        return int(pod.rank)
-    number = pod.name.rpartition("-")[2] if "-" in pod.name else ""
-    return int(number) if number.isascii() and number.isdecimal() and len(number) <= _DIGITS else _NO_NUMBER
+    rank = pod.rank
+    if rank.isdecimal():
+        return int(rank)
+    _, dash, number = pod.name.rpartition("-")
+    return int(number) if dash and number.isdecimal() and number.isascii() and len(number) <= _DIGITS else _NO_NUMBER
 
 
-def order_of_seats(
-    nodes: Iterable[str], leaders: Iterable[str], topology: Topology
-) -> Callable[[str], tuple[tuple[bool, int, str], ...]]:
-    """Return what sorts the nodes of a gang, one of `nodes` for each member: near its leaders, and lonely ones last."""
-    on_node, leaders = Counter(nodes), set(leaders)
-    steps = [
-        _step(topology.domain_of_nodes(level), on_node, leaders)
-        for level in reversed(topology.levels)
-        if topology.domains(level)
-    ]
-    steps.append(({node: node for node in on_node}, on_node, leaders))
-
-    def place(node: str) -> tuple[tuple[bool, int, str], ...]:
-        path = [(counts, homes, domain_of.get(node, "")) for domain_of, counts, homes in steps]
-        return tuple((domain not in homes, -counts[domain], domain) for counts, homes, domain in path)
-
-    return place
-
-
-def _step(domain_of: Mapping[str, str], on_node: Counter[str], leaders: set[str]) -> _Step:
-    counts: Counter[str] = Counter()
-    for node, count in on_node.items():
-        counts[domain_of.get(node, "")] += count
-    return domain_of, counts, {domain_of.get(node, "") for node in leaders}
+def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology: Topology) -> Mapping[str, int]:
+    """Return the place of each node that so many of a gang are on: near its leaders first, and lonely ones last."""
+    leaders = set(leaders)
+    nodes = _in_order(on_node, on_node, leaders)
+    for level in topology.levels:  # sorting keeps what is equal in the order that the nearer levels have made
+        domain_of = topology.domain_of_nodes(level)
+        if not domain_of:
+            continue
+        domains = {node: domain_of.get(node, "") for node in nodes}
+        counts: Counter[str] = Counter()
+        for node, domain in domains.items():
+            counts[domain] += on_node[node]
+        order = _in_order(counts, counts, {domain_of.get(node, "") for node in leaders})
+        number_of_domain = {domain: number for number, domain in enumerate(order)}
+        nodes.sort(key=lambda node: number_of_domain[domains[node]])
+    return {node: place for place, node in enumerate(nodes)}
 
 
-def _sit(member: Placement, seat: Placement) -> Placement:
-    if member is seat:
-        return member
-    return Placement(seat.node, member.shape, member.role, member.uid, member.tags, seat.cards)
+def _in_order(places: Iterable[str], counts: Mapping[str, int], homes: Collection[str]) -> list[str]:
+    """Sort nodes or domains: those with leaders come first, then those that most members share."""
+    order = sorted(places)
+    order.sort(key=counts.__getitem__, reverse=True)
+    order.sort(key=lambda place: place not in homes)
+    return order

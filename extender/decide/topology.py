@@ -9,31 +9,32 @@ the planner itself, so that roles, minimums and relations count as they do in an
 topology-aware scheduling, kube-scheduler's TopologyPlacement.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import accumulate, combinations, groupby, islice
+from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import structs
+from numpy.typing import NDArray
 
-from extender.decide.alike import group_alike
-from extender.decide.columns import Mask, columns_of
+from extender.decide.columns import Column, Mask, columns_of, is_alone
+from extender.decide.domains import Inner, Part
+from extender.decide.draft import Draft
 from extender.decide.leaders import count_apart
 from extender.decide.packing import FEW_NODES, weight
 from extender.decide.room import capacities
 from extender.model.gang import Gang
-from extender.model.member import Member
+from extender.model.member import Squad
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.topology import Level, Topology
-from extender.model.verdict import NoRoom, Placed
+from extender.model.verdict import NoRoom
 
-Area: TypeAlias = frozenset[str]
-"""Nodes that the gang may use."""
+Area: TypeAlias = Mask
+"""Nodes that the gang may use, as rows of the snapshot's columns."""
 
-Place: TypeAlias = Callable[[Area | None], Placed | NoRoom]
+Place: TypeAlias = Callable[[Area | None], Draft | NoRoom]
 """Plans the gang on these nodes alone, or on all."""
 
 TRIES = 16
@@ -48,33 +49,25 @@ LOOKED_AT = 64
 """Of so many sets of equally many domains it is worked out how few nodes the gang would take there, at 0.1 ms for a
 large one: more than small networks have."""
 
-COMBINED = 8
-"""Of so many of the largest domains all combinations are thought of for members of several shapes, some dozens. What
-the greedy choice of a small network misses is mostly there."""
-
-_COMBINATIONS = [some for size in range(1, COMBINED + 1) for some in combinations(range(COMBINED), size)]
-_CHOSEN = np.array([[place in some for place in range(COMBINED)] for some in _COMBINATIONS], np.int64)
-"""Row by row, whether each of the domains is in the combination."""
-
 
 def place_near(
-    gang: Gang, members: Sequence[Member], required: int, snapshot: Snapshot, homes: Collection[str], place: Place
-) -> Placed | NoRoom:
+    gang: Gang, squads: Sequence[Squad], required: int, snapshot: Snapshot, homes: Collection[str], place: Place
+) -> Draft | NoRoom:
     """Plan the gang where its levels want it; `required` of the members must find room, `homes` hold others of it."""
     if gang.required_level is None and gang.preferred_level is None:
         return place(None)
-    search = _Search(gang, members, snapshot, homes)
-    best: Placed | None = None
-    refused: dict[Area, NoRoom] = {}
+    search = _Search(gang, squads, snapshot, homes)
+    best: Draft | None = None
+    refused: dict[bytes, NoRoom] = {}
     for parts in search.areas(required):
         found = _best_of(parts, search, place, refused)
-        if found is not None and (best is None or len(found.placements) > len(best.placements)):
+        if found is not None and (best is None or found.size > best.size):
             best = found
-        if best is not None and len(best.placements) >= search.most:
+        if best is not None and best.size >= search.most:
             break
     if best is not None or gang.required_level is None:
         return best or place(None)
-    tried = [refused[area] for area in search.domains if area in refused]
+    tried = [refused[key] for key in map(search.key_of, search.domains) if key in refused]
     why = max(tried, key=lambda each: each.found) if tried else place(search.roomiest())
     return _in_domain(why, gang.required_level, required)
 
@@ -87,24 +80,24 @@ class _Cost(NamedTuple):
     apart: int
 
 
-def _cost(found: Placed, most: int) -> _Cost:
-    members, nodes = len(found.placements), len({placement.node for placement in found.placements})
-    return _Cost(max(0, most - members), nodes, count_apart(found.placements) if nodes < members else 0)
+def _cost(found: Draft, most: int) -> _Cost:
+    nodes = len(found.nodes)
+    return _Cost(max(0, most - found.size), nodes, count_apart(found.batches) if nodes < found.size else 0)
 
 
-def _best_of(parts: Sequence["_Part"], search: "_Search", place: Place, refused: dict[Area, NoRoom]) -> Placed | None:
+def _best_of(parts: Sequence[Part], search: "_Search", place: Place, refused: dict[bytes, NoRoom]) -> Draft | None:
     """Return the best plan there is on one of these parts, of which those come first that may take fewer nodes."""
-    best: Placed | None = None
+    best: Draft | None = None
     least: _Cost | None = None
     more = MORE
     for part in parts:
         if least is not None and not least.lacking:
-            if not more or least.nodes > FEW_NODES or (search.fewest_nodes(part), 0) >= least[1:]:
+            if not more or least.nodes > FEW_NODES or (search.fewest_nodes([part])[0], 0) >= least[1:]:
                 break
             more -= 1
-        found = place(part.nodes)
+        found = place(search.area_of(part))
         if isinstance(found, NoRoom):
-            refused[part.nodes] = found
+            refused[search.key_of(part)] = found
             continue
         cost = _cost(found, search.most)
         if least is None or cost < least:
@@ -126,7 +119,7 @@ def is_torn(gang: Gang, nodes: Collection[str], topology: Topology) -> bool:
     return "" in domains or (not domains <= bound if bound else len(domains) > 1)
 
 
-def allowed_nodes(gang: Gang, topology: Topology) -> Area | None:
+def allowed_nodes(gang: Gang, topology: Topology) -> frozenset[str] | None:
     """Return the nodes to which members that run keep the others; None where they do not."""
     if gang.required_level is None:
         return None
@@ -135,28 +128,20 @@ def allowed_nodes(gang: Gang, topology: Topology) -> Area | None:
     return frozenset().union(*(domains[each] for each in bound)) if bound else None
 
 
-def _in_domain(admission: Placed | NoRoom, level: Level, required: int) -> Placed | NoRoom:
+def _in_domain(admission: Draft | NoRoom, level: Level, required: int) -> Draft | NoRoom:
     """Say of which level the domain is that takes most; what is said of another gang's is said already."""
-    if isinstance(admission, Placed) or admission.level:
+    if isinstance(admission, Draft) or admission.level:
         return admission
     return structs.replace(admission, level=level.name, needed=required)
-
-
-class _Part(Struct, frozen=True):
-    """Nodes that are taken together; `takes` so many members of each shape, if the shapes were alone there."""
-
-    nodes: Area
-    takes: tuple[int, ...]
-    is_home: bool = False
 
 
 class _Search:
     """The areas for one gang; `most` is how many of its members can find room in one that its requirement allows."""
 
-    def __init__(self, gang: Gang, members: Sequence[Member], snapshot: Snapshot, homes: Collection[str]) -> None:
+    def __init__(self, gang: Gang, squads: Sequence[Squad], snapshot: Snapshot, homes: Collection[str]) -> None:
         counts: Counter[PodShape] = Counter()
-        for alike in group_alike(members, snapshot):
-            counts[alike[0].shape] += len(alike)
+        for squad in squads:
+            counts[squad.shape] += len(squad.members)
         self._topology = snapshot.topology
         self._homes = homes
         self._required, self._preferred = gang.required_level, gang.preferred_level
@@ -164,61 +149,78 @@ class _Search:
         self._counts = [counts[shape] for shape in self._shapes]
         self._layout = columns_of(snapshot).layout
         self._capacities = [capacities(shape, snapshot) for shape in self._shapes]
-        self._listed = [found.tolist() for found in self._capacities]  # numpy is slower for a few nodes at a time
-        self._outer = self._outer_parts(frozenset(snapshot.rooms))
+        self._outer = self._outer_parts()
         self.most = max((self._count(part) for part in self._outer), default=0)
 
     @property
-    def domains(self) -> list[Area]:
+    def domains(self) -> Sequence[Part]:
         """The domains that the requirement allows."""
-        return [part.nodes for part in self._outer]
+        return self._outer
 
-    def areas(self, required: int) -> Iterator[Sequence[_Part]]:
+    def areas(self, required: int) -> Iterator[Sequence[Part]]:
         """Yield the areas that may do, the best first, and together those that only a plan can tell apart."""
         if self.most < required:
             return
         yield from self._preferred_areas()
         if self._required is not None:
             enough = [part for part in self._outer if self._count(part) >= required]
-            enough.sort(key=lambda part: (-self._count(part), self.fewest_nodes(part), self._spare(part)))
+            enough = self._sorted(enough, lambda part: -self._count(part))
             last = [enough[-1]] if len(enough) > TRIES else []
             for _, parts in groupby(enough[:TRIES] + last, self._count):
                 yield list(parts)
 
+    def area_of(self, part: Part) -> Area:
+        """Return the part's nodes."""
+        area = np.zeros(len(self._layout.names), np.bool_)
+        area[part.rows] = True
+        return area
+
+    def key_of(self, part: Part) -> bytes:
+        """Return what is the same for the same nodes."""
+        return self.area_of(part).tobytes()
+
     def roomiest(self) -> Area:
         """Return the domain that takes most; no node where there is none."""
-        return max(self._outer, key=self._count).nodes if self._outer else frozenset()
+        nothing = Part(np.zeros(0, np.intp), ())
+        return self.area_of(max(self._outer, key=self._count, default=nothing))
 
-    def fewest_nodes(self, part: _Part) -> int:
-        """Return how many nodes of the part the members need at least: each shape for itself, on the largest nodes."""
-        rows = [self._layout.row_of[name] for name in part.nodes]
-        fewest = 1
-        for found, takes, count in zip(self._listed, part.takes, self._counts, strict=True):
-            largest = sorted((found[row] for row in rows), reverse=True)
-            fewest = max(fewest, 1 + bisect_left(list(accumulate(largest)), min(takes, count)))
-        return fewest
+    def fewest_nodes(self, parts: Sequence[Part]) -> list[int]:
+        """Return how many nodes of each part the members need at least: each shape for itself, on the largest nodes."""
+        fewest = np.ones(len(parts), np.int64)
+        rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, np.intp)
+        numbers = np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts])
+        for number, (found, count) in enumerate(zip(self._capacities, self._counts, strict=True)):
+            needed = np.array([min(part.takes[number], count) for part in parts], np.int64)
+            fewest = np.maximum(fewest, _count_needed(np.minimum(found[rows], count), numbers, needed))
+        return [int(each) for each in fewest]
 
-    def _outer_parts(self, everywhere: Area) -> list[_Part]:
+    def _sorted(self, parts: Sequence[Part], key: Callable[[Part], int]) -> list[Part]:
+        """Return the parts by this key, then the ones on which fewer nodes may do, then the tightest."""
+        fewest = self.fewest_nodes(parts)
+        order = sorted(range(len(parts)), key=lambda i: (key(parts[i]), fewest[i], self._spare(parts[i])))
+        return [parts[number] for number in order]
+
+    def _outer_parts(self) -> list[Part]:
         """Return the domains that the requirement allows; those that hold members already leave no choice."""
+        everywhere = np.arange(len(self._layout.names))
         if self._required is None:
             return [self._part(everywhere)]
-        domains = self._topology.domains(self._required)
+        codes, code_of, rows = self._layout.domains(self._required)
         fixed = shared_domains(self._required, self._homes, self._topology)
         if fixed:
-            return [self._part(frozenset().union(*(domains[each] for each in fixed)) & everywhere)]
-        return [self._part(nodes & everywhere) for nodes in domains.values()]
+            return [self._part(np.flatnonzero(np.isin(codes, [code_of[each] for each in fixed if each in code_of])))]
+        return [self._part(rows[code]) for name, code in code_of.items() if not is_alone(name)]
 
-    def _preferred_areas(self) -> Iterator[Sequence[_Part]]:
+    def _preferred_areas(self) -> Iterator[Sequence[Part]]:
         """Yield single domains from the preferred level outward; at last, as few of its domains as can be."""
         preferred = self._preferred
         if preferred is None or preferred == self._required:
             return
         outer = [part for part in self._outer if self._count(part) == self.most]
         for level in self._levels_to_try(preferred):
-            parts = [part for part in self._single_parts(outer, level) if self._count(part) == self.most]
+            parts = self._single_parts(outer, level)
             if level == preferred:
-                parts.sort(key=lambda part: (self.fewest_nodes(part), self._spare(part)))
-                yield parts[:TRIES]
+                yield self._sorted(parts, lambda _: 0)[:TRIES]
             else:
                 yield from self._fewest(parts, preferred)
         yield from self._fewest(outer, preferred)
@@ -229,88 +231,55 @@ class _Search:
                 return
             yield level
 
-    def _single_parts(self, outer: Sequence[_Part], level: Level) -> list[_Part]:
-        """Return the level's domains within; where members are in one already, that, and where in several, none."""
+    def _single_parts(self, outer: Sequence[Part], level: Level) -> list[Part]:
+        """Return the level's domains within that take most; where members are in one, that; in several, none."""
         homes = shared_domains(level, self._homes, self._topology)
-        parts = [part for each in outer for part in self._inner_parts(each.nodes, level)]
+        parts = self._inner(outer, level).taking(self.most)
         return [part for part in parts if not homes or (part.is_home and len(homes) == 1)]
 
-    def _fewest(self, parts: Sequence[_Part], level: Level) -> Iterator[Sequence[_Part]]:
+    def _fewest(self, parts: Sequence[Part], level: Level) -> Iterator[Sequence[Part]]:
         """Yield the few domains of the level that may do, all of them within one of the parts; the fewest first."""
-        found = [(few, self._spare(part)) for part in parts for few in self._few(part, level)]
-        found.sort(key=lambda each: (_domains(each), each[1]))
+        inner = self._inner(parts, level)
+        spare = [self._spare(part) for part in parts]
+        found = sorted(inner.few(self.most), key=lambda few: (few.size, -few.homes, spare[few.part]))
         tries = TRIES
-        for _, equals in groupby(found, _domains):
-            joined = [(_joined(few), spare) for few, spare in islice(equals, LOOKED_AT)]
-            joined.sort(key=lambda each: (self.fewest_nodes(each[0]), each[1]))
-            yield [part for part, _ in joined[:tries]]
+        for _, equals in groupby(found, lambda few: (few.size, few.homes)):
+            some = list(islice(equals, LOOKED_AT))
+            joined = [inner.joined(few) for few in some]
+            fewest = self.fewest_nodes(joined)
+            order = sorted(range(len(some)), key=lambda i: (fewest[i], spare[some[i].part]))
+            yield [joined[number] for number in order[:tries]]
             tries = max(0, tries - len(joined))
         yield parts[:TRIES]
 
-    def _few(self, part: _Part, level: Level) -> Iterator[Sequence[_Part]]:
-        """Yield sets of domains of the level that may do. For members of one shape, none is smaller than the first."""
-        inner = sorted(self._inner_parts(part.nodes, level), key=lambda each: (not each.is_home, -self._count(each)))
-        greedy = self._greedy(inner)
-        if greedy:
-            yield greedy
-        if len(self._counts) > 1 and inner:
-            takes = np.array([each.takes for each in inner[:COMBINED]])
-            together = np.minimum(_CHOSEN[:, : len(takes)] @ takes, self._counts).sum(axis=1)
-            sizes = _CHOSEN.sum(axis=1)
-            is_some = (sizes >= len(greedy) - 1) & (sizes <= len(greedy) + 1) & ~_CHOSEN[:, len(takes) :].any(axis=1)
-            for number in np.flatnonzero(is_some & (together >= self.most))[:TRIES].tolist():
-                yield [inner[place] for place in _COMBINATIONS[number]]
+    def _inner(self, parts: Sequence[Part], level: Level) -> Inner:
+        domains = self._layout.domains(level)
+        homes = np.zeros(len(domains.rows), np.bool_)
+        for domain in shared_domains(level, self._homes, self._topology):
+            homes[domains.code_of.get(domain, [])] = True
+        return Inner(parts, domains, homes, self._capacities, self._counts)
 
-    def _greedy(self, inner: Sequence[_Part]) -> list[_Part]:
-        """Return the first ones, as few as take everybody, and the tightest for the rest."""
-        total = (0,) * len(self._counts)
-        for number, each in enumerate(inner):
-            so_far = _sum(total, each.takes)
-            if self._count_of(so_far) < self.most:
-                total = so_far
-                continue
-            rest = [other for other in inner[number:] if self._count_of(_sum(total, other.takes)) >= self.most]
-            return [*inner[:number], min(rest, key=self._spare)]
-        return []
+    def _part(self, rows: NDArray[np.intp]) -> Part:
+        return Part(rows, tuple(int(found[rows].sum()) for found in self._capacities))
 
-    def _inner_parts(self, nodes: Area, level: Level) -> list[_Part]:
-        """Return the level's domains within, as far as they take any; a node that is in none is by itself."""
-        rows = self._rows(nodes)
-        codes, code_of, domains = self._layout.domains(level)
-        takes = [np.bincount(codes[rows], found[rows], len(domains)).astype(np.int64) for found in self._capacities]
-        homes = {code_of.get(domain) for domain in shared_domains(level, self._homes, self._topology)}
-        return [
-            _Part(domains[code] & nodes, tuple(int(each[code]) for each in takes), code in homes)
-            for code in np.flatnonzero(np.sum(takes, axis=0)).tolist()
-        ]
-
-    def _part(self, nodes: Area) -> _Part:
-        rows = self._rows(nodes)
-        return _Part(nodes, tuple(int(found[rows].sum()) for found in self._capacities))
-
-    def _rows(self, nodes: Area) -> Mask | slice:
-        return slice(None) if len(nodes) == len(self._layout.names) else self._layout.mask(nodes)
-
-    def _count(self, part: _Part) -> int:
+    def _count(self, part: Part) -> int:
         return self._count_of(part.takes)
 
     def _count_of(self, takes: Sequence[int]) -> int:
         return sum(map(min, takes, self._counts))
 
-    def _spare(self, part: _Part) -> int:
+    def _spare(self, part: Part) -> int:
         """How many more of the largest members it would take: what remains for others."""
         return part.takes[0] - self._counts[0]
 
 
-def _domains(found: tuple[Sequence[_Part], int]) -> tuple[int, int]:
-    """Return how many domains were found; of as many, those that hold members come first."""
-    return len(found[0]), -sum(part.is_home for part in found[0])
-
-
-def _joined(parts: Sequence[_Part]) -> _Part:
-    takes = zip(*(part.takes for part in parts), strict=True)
-    return _Part(frozenset().union(*(part.nodes for part in parts)), tuple(map(sum, takes)))
-
-
-def _sum(some: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
-    return tuple(map(int.__add__, some, others))
+def _count_needed(found: Column, parts: NDArray[np.intp], needed: Column) -> Column:
+    """Return how many nodes of each part are needed at least, if the `found` of each row can be taken there."""
+    most = int(found.max(initial=0)) + 1
+    largest_first = np.sort(parts * most + (most - 1 - found))
+    parts, found = np.divmod(largest_first, most)
+    found = most - 1 - found
+    so_far = np.cumsum(found)
+    starts = np.searchsorted(parts, np.arange(len(needed)))
+    before = np.concatenate([[0], so_far])[starts]
+    return 1 + np.bincount(parts[so_far - before[parts] < needed[parts]], minlength=len(needed))

@@ -5,6 +5,7 @@ first of them is bound, to all that hold room by then; who comes later gets the 
 again when the pod that had it is gone.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import count
 
@@ -50,7 +51,8 @@ class Seats:
         seats = [(each.role, each.node_name) for each in bound]
         seats += [(pods[uid].role, at) for uid, at in coming.items()]
         leaders = [at for role, at in seats if role in LEADER_ROLES]
-        order = order_of_seats([at for _, at in seats], leaders, self._cluster.network.topology)
+        on_node = Counter(at for _, at in seats)
+        places = order_of_seats(on_node, leaders, self._cluster.network.topology)
 
         # 2. Which ranks are taken? Of a gang of which nobody runs yet, only by those who still have their seat.
         given = {uid: rank for uid, rank in known.items() if uid in coming or (bound and uid in pods)}
@@ -60,5 +62,5 @@ class Seats:
 
         # 3. Who gets the others?
         mine = [pods[uid] for uid in coming if uid not in given and pods[uid].role == pod.role]
-        mine.sort(key=lambda each: (order(coming[each.uid]), number_of(each), each.name))
+        mine.sort(key=lambda each: (places[coming[each.uid]], number_of(each), each.name))
         return given | {each.uid: rank for each, rank in zip(mine, free, strict=False)}
