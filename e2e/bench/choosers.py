@@ -7,6 +7,7 @@ fits; only their preferences differ.
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from extender.decide.alike import group_alike
 from extender.decide.devices import UNUSED, times_on
 from extender.decide.packing import pack_gang
 from extender.model.device import Card, CardNeed, CardRequest, CardShare
@@ -22,7 +23,8 @@ Chooser: TypeAlias = Callable[[PodShape, Rooms], Choice]
 
 def ours(shape: PodShape, rooms: Rooms) -> Choice:
     """Plan it as a gang of one, as the extender does."""
-    placements = pack_gang([Member(shape)], Snapshot(1, rooms), required=1).placements
+    snapshot = Snapshot(1, rooms)
+    placements = pack_gang(group_alike([Member(shape)], snapshot), snapshot, required=1).placements
     return (placements[0].node, placements[0].cards) if placements else None
 
 

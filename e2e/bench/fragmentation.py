@@ -13,6 +13,7 @@ from msgspec import Struct
 from e2e.bench.choosers import CHOOSERS, Chooser, ours
 from e2e.bench.optimum import most_whole_cards
 from e2e.bench.report import Row
+from extender.decide.alike import group_alike
 from extender.decide.packing import pack_gang
 from extender.model.device import WHOLE_MILLI, Card, CardDialect, CardInventory, CardManager, CardNeed, CardRequest
 from extender.model.member import Member
@@ -171,7 +172,8 @@ def whole_cards_kept_by_gang(shapes: Sequence[PodShape]) -> int:
     """Plan a small set as one gang; return how many cards nobody uses then, none where it was not placed whole."""
     rooms = empty_rooms(SMALL_NODES, SMALL_CARDS)
     members = [Member(shape, uid=str(number)) for number, shape in enumerate(shapes)]
-    packing = pack_gang(members, Snapshot(1, rooms), required=len(members))
+    snapshot = Snapshot(1, rooms)
+    packing = pack_gang(group_alike(members, snapshot), snapshot, required=len(members))
     return 0 if packing.left_over else count_whole({name: packing.trial.room(name) for name in rooms})
 
 

@@ -134,5 +134,6 @@ class Inner:
         return Part(self._rows_of(number), tuple(self._takes[number].tolist()), bool(self._homes[number]))
 
     def _rows_of(self, number: int) -> Rows:
-        rows = self._domains.rows[self._codes[number]]
-        return rows[self._part_of[rows] == self._parts[number]]
+        rows: Rows = self._domains.rows[self._codes[number]]
+        here: Rows = rows[self._part_of[rows] == self._parts[number]]
+        return here

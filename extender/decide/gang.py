@@ -119,7 +119,7 @@ def _place(crew: _Crew, needs: Needs, ground: _Ground, area: Area | None) -> Dra
     least = sum(needs.role_minimums.values())
     first = pack(crew.minimum, snapshot, required=least, homes=homes)
     packing = first
-    if not first.left_over:
+    if not first.rest:
         rest = first.trial.as_snapshot() if crew.minimum else snapshot
         packing = pack(crew.others, rest, required=needs.required - least, homes=_homes_beside(first, homes))
         if packing.size >= needs.required - least:
@@ -201,8 +201,7 @@ def _roles(members: Iterable[AnyMember | Placement]) -> list[str]:
 
 
 def _no_room(packing: Packing, snapshot: Snapshot, avoid: Collection[tuple[str, PodShape]]) -> NoRoom:
-    squad, left = packing.left_over[0]
-    misfit = squad.members[-left]
+    misfit = packing.left_over[0]
     pod = Occupant(misfit.shape, misfit.tags)
     related = misfit.shape.relations is not None or packing.trial.repels
     changed = snapshot.rooms if related else packing.nodes

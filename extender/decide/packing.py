@@ -25,16 +25,16 @@ from extender.decide.one_by_one import affinity_domains, take_turns
 from extender.decide.search import Needs, Wanted, find_way
 from extender.decide.trial import Trial
 from extender.model.device import WHOLE_MILLI, CardRequest
-from extender.model.member import Squad
+from extender.model.member import AnyMember, Squad
 from extender.model.node import repels
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
 
 
 class Packing(Draft, frozen=True):
-    """What could be placed, and the squads of which so many are `left_over` that found no node beside those."""
+    """What could be placed, and of which squads the last so many found no node beside those."""
 
-    left_over: tuple[tuple[Squad, int], ...]
+    rest: tuple[tuple[Squad, int], ...]
     ground: Trial
     """The nodes, with nothing of it placed yet."""
 
@@ -43,6 +43,11 @@ class Packing(Draft, frozen=True):
         """The nodes with all of it placed."""
         put(self.batches, self.ground)
         return self.ground
+
+    @property
+    def left_over(self) -> list[AnyMember]:
+        """Those who found no node."""
+        return [member for squad, left in self.rest for member in squad.members[-left:]]
 
     def is_enough(self, needs: Needs) -> bool:
         """Whether as many could be placed as are needed."""
@@ -97,13 +102,13 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
 def _on_fewer_nodes(first: Packing, classes: Sequence[MemberClass], snapshot: Snapshot, homes: Homes) -> Packing:
     """Return a packing of the same members on fewer nodes, where filling these in another order comes to one."""
     best = first
-    if first.left_over or not 1 < len(first.nodes) <= FEW_NODES:
+    if first.rest or not 1 < len(first.nodes) <= FEW_NODES:
         return first
     layout = columns_of(snapshot).layout
     near = layout.mask(first.nodes) | _largest([one.again() for one in classes], layout)
     for order in (_hardest_first(classes), classes[::-1]):
         other = _fill_nodes([one.again(near) for one in order], Trial(snapshot), homes)
-        if not other.left_over and len(other.nodes) < len(best.nodes):
+        if not other.rest and len(other.nodes) < len(best.nodes):
             best = other
     return best
 

@@ -19,7 +19,7 @@ from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.member import Member
 from extender.model.node import Node, NodeRoom, Taint
-from extender.model.pod import PodShape, Toleration
+from extender.model.pod import Occupant, PodShape, Toleration
 from extender.model.resources import CPU, MEMORY, PODS
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placed, Placement
@@ -113,7 +113,7 @@ def is_valid(instance: Instance, placements: Sequence[Placement]) -> bool:
     for placement in placements:
         if fit_node(placement.shape, trial.room(placement.node)):
             return False
-        trial.place(Member(placement.shape).occupant, placement.node)
+        trial.place(Occupant(placement.shape), placement.node)
     known = {member.uid: (member.shape, member.role) for member in instance.members}
     roles = [placement.role for placement in placements]
     return (

@@ -1,7 +1,7 @@
 """Who may change places with whom."""
 
 from extender.decide.alike import group_alike
-from extender.model.member import Member
+from extender.model.member import Member, Squad
 from extender.model.node import NodeRoom
 from extender.model.pod import AffinityTerm, Relations, Requirement, Tags
 from extender.model.snapshot import Snapshot
@@ -10,8 +10,8 @@ from tests.builders import a_node, a_shape
 EMPTY = Snapshot(1, {"n1": NodeRoom(a_node("n1"))})
 
 
-def names(groups: list[list[Member]]) -> list[list[str]]:
-    return [[member.name for member in group] for group in groups]
+def names(squads: list[Squad]) -> list[list[str]]:
+    return [[member.name for member in squad.members] for squad in squads]
 
 
 def test_equal_shapes_are_alike_whether_or_not_they_are_one_object() -> None:

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from extender.decide.clearing import Clearance, clear_room, split_by_member
 from extender.decide.node_prices import Candidate
-from extender.decide.packing import pack_gang
 from extender.decide.trial import Trial
 from extender.model.member import Member
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placement
 from tests.builders import a_node, a_pod, a_room, a_shape
+from tests.packing import pack
 
 
 def fit(shapes: Sequence[PodShape], snapshot: Snapshot) -> list[Placement] | None:
     members = [Member(shape, uid=str(number)) for number, shape in enumerate(shapes)]
-    packing = pack_gang(members, snapshot, required=len(members))
+    packing = pack(members, snapshot, required=len(members))
     return None if packing.left_over else list(packing.placements)
 
 

@@ -94,11 +94,11 @@ def test_what_nobody_has_overflows_nothing(amount: int) -> None:
 
 def names_by_domain(nodes: Sequence[Node]) -> list[set[str]]:
     layout = columns_of(network_of(nodes)).layout
-    codes, code_of, members = layout.domains(BLOCK)
+    codes, code_of, rows = layout.domains(BLOCK)
     by_code: list[set[str]] = [set() for _ in code_of]
     for name, code in zip(layout.names, codes.tolist(), strict=True):
         by_code[code].add(name)
-    assert [set(each) for each in members] == by_code
+    assert [{layout.names[row] for row in each} for each in rows] == by_code
     return by_code
 
 

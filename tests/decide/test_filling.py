@@ -1,12 +1,14 @@
 """The next node is the best one at every step, as asking each node alone would tell."""
 
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from random import Random
 
 import pytest
 
 from extender.decide.alike import group_alike
-from extender.decide.filling import MemberClass, best_nodes
+from extender.decide.draft import Batch, put
+from extender.decide.filling import MemberClass, fill_best
 from extender.decide.leaders import NOWHERE, Homes
 from extender.decide.trial import Trial
 from extender.model.device import CardManager
@@ -75,7 +77,7 @@ class Alone:
             count = 0
             if one.left and name in one.nodes:
                 capacity = self.trial.capacity(one.shape, name)
-                count = min(capacity, len(one.left))
+                count = min(capacity, one.left)
                 spare = capacity - count
                 wear += self.trial.wear(one.shape, name, count) if count and one.shape.cards else 0
                 self.trial.place(one.pod, name, count)
@@ -89,21 +91,32 @@ def test_the_best_node_is_filled_next(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - chance that can be repeated is what is wanted
     snapshot, shapes = draw_snapshot(chance), [draw_shape(chance) for _ in range(chance.randint(1, 3))]
     members = [Member(shape, role=str(i)) for i, shape in enumerate(shapes) for _ in range(chance.randint(1, 9))]
-    classes = [MemberClass(alike, snapshot, (), None) for alike in group_alike(members, snapshot)]
+    classes = [MemberClass(squad, snapshot) for squad in group_alike(members, snapshot)]
     homes = {name: chance.random() < 0.5 for name in chance.sample(sorted(snapshot.rooms), chance.randint(0, 3))}
-    trial = Trial(snapshot)
-    alone = Alone(classes, trial, homes)
-    for name, counts in best_nodes(classes, trial, homes):
-        assert (name, list(counts)) == alone.best()
-        for one, count in zip(classes, counts, strict=True):
-            if count:
-                trial.place(one.pod, name, count)
-                one.left = one.left[count:]
-    assert not any(one.left for one in classes) or alone.best() is None
+    alone, trial = Alone([one.again() for one in classes], Trial(snapshot), homes), Trial(snapshot)
+    batches = fill_best(classes, trial, homes)
+    assert [one.left for one in classes] == [count_left(one, batches) for one in classes]
+    for name, these in groupby(batches, key=lambda batch: batch.node):
+        here = list(these)
+        counts = [sum(batch.count for batch in here if batch.squad is one.squad) for one in classes]
+        assert (name, counts) == alone.best()
+        for batch in here:
+            alone.trial.place(batch.squad.occupant, name, batch.count)
+            assert batch.cards in ((), tuple(pod.cards for pod in alone.trial.room(name).pods[-batch.count :]))
+        for one, count in zip(alone.classes, counts, strict=True):
+            one.left -= count
+    assert alone.best() is None
+    put(batches, trial)
+    assert all(trial.room(name) == alone.trial.room(name) for name in snapshot.rooms), "the cards are those"
+
+
+def count_left(one: MemberClass, batches: Sequence[Batch]) -> int:
+    return len(one.squad.members) - sum(batch.count for batch in batches if batch.squad is one.squad)
 
 
 def test_an_amount_that_nobody_has_is_placed_nowhere() -> None:
     snapshot = network_of(nodes_of({"s/a": [1]}))
-    shapes = [a_shape(memory_bytes=GIB << 50), a_shape()]
-    classes = [MemberClass([Member(shape)], snapshot, (), None) for shape in shapes]
-    assert [counts for _, counts in best_nodes(classes, Trial(snapshot), NOWHERE)][:1] == [[0, 1]]
+    members = [Member(a_shape(memory_bytes=GIB << 50)), Member(a_shape())]
+    classes = [MemberClass(squad, snapshot) for squad in group_alike(members, snapshot)]
+    batches = fill_best(classes, Trial(snapshot), NOWHERE)
+    assert [(batch.squad.members, batch.count) for batch in batches] == [(members[1:], 1)]

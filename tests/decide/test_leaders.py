@@ -2,10 +2,12 @@
 
 from collections import Counter
 
+from extender.decide.draft import Batch
 from extender.decide.gang import admit_gang
 from extender.decide.leaders import bring_together
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
+from extender.model.member import Member, Squad
 from extender.model.node import Node, NodeRoom
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Placed, Placement
@@ -39,11 +41,11 @@ def test_each_group_of_workers_has_a_parameter_server_beside_it() -> None:
 
 def test_a_server_moves_to_most_of_the_workers() -> None:
     snapshot = snapshot_of(a_node("n1", gpu=2), a_node("n2", gpu=4))
-    seated = [Placement("n1", SERVER, "ps", "ps"), *(Placement("n1", WORKER, "worker", f"a{i}") for i in range(2))]
-    seated += [Placement("n2", WORKER, "worker", f"b{i}") for i in range(4)]
-    moved = bring_together(seated, snapshot)
-    assert counts(moved, "ps") == {"n2": 1}
-    assert bring_together(seated, snapshot, avoid={("n2", SERVER)}) == tuple(seated), "where it was refused"
+    server = Squad(SERVER, "ps", (), [Member(SERVER, "ps")])
+    workers = Squad(WORKER, "worker", (), [Member(WORKER, "worker")] * 6)
+    seated = [Batch("n1", server, 1), Batch("n1", workers, 2), Batch("n2", workers, 4)]
+    assert bring_together(seated, snapshot) == [Batch("n2", server, 1), *seated[1:]]
+    assert bring_together(seated, snapshot, avoid={("n2", SERVER)}) == seated, "where it was refused"
 
 
 def test_members_that_change_places_get_cards_that_are_free_there() -> None:

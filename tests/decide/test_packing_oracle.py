@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from msgspec import Struct, structs
 
-from extender.decide.packing import pack_gang
 from extender.model.verdict import Placement
 from tests.decide.oracle import Instance, can_be_placed, draw_instance, is_valid, plan
+from tests.packing import pack
 
 INSTANCES = int(os.environ.get("ORACLE_INSTANCES", "300"))
 """A second or two of each kind."""
@@ -32,7 +32,7 @@ class Score(Struct):
 
 
 def plan_members(instance: Instance) -> Plan:
-    packing = pack_gang(instance.members, instance.snapshot, required=instance.required)
+    packing = pack(instance.members, instance.snapshot, required=instance.required)
     return packing.placements if len(packing.placements) >= instance.required else None
 
 

@@ -8,7 +8,6 @@ from msgspec import structs
 
 from extender.decide.devices import choose_cards, count_fitting
 from extender.decide.leaders import NOWHERE, Homes
-from extender.decide.packing import pack_gang
 from extender.decide.wear import wear_of
 from extender.model.device import CardDialect, CardManager, CardNeed, CardRequest, CardShare, CardTerms
 from extender.model.member import Member
@@ -16,6 +15,7 @@ from extender.model.node import NodeRoom
 from extender.model.pod import Occupant, PodShape
 from extender.model.snapshot import Snapshot
 from tests.builders import GIB, GPU, a_node, a_shape, a_share, some_cards
+from tests.packing import pack
 
 HALF = a_shape(gpu=0, cards=a_share(500))
 WHOLE = a_shape(gpu=0, cards=a_share(1000))
@@ -35,7 +35,7 @@ def a_room(name: str, *taken_milli: int, cards: int = 4) -> NodeRoom:
 
 def nodes_for(shape: PodShape, *rooms: NodeRoom, count: int = 1, homes: Homes = NOWHERE) -> list[str]:
     snapshot = Snapshot(1, {room.node.name: room for room in rooms})
-    placements = pack_gang([Member(shape)] * count, snapshot, required=count, homes=homes).placements
+    placements = pack([Member(shape)] * count, snapshot, required=count, homes=homes).placements
     return sorted(placement.node for placement in placements)
 
 
@@ -85,7 +85,7 @@ def test_a_gang_of_many_sizes_that_fills_all_cards_to_the_brim_finds_its_room() 
         chance.shuffle(tenths)
         members = [Member(a_shape(gpu=0, cards=a_share(100 * size)), uid=str(i)) for i, size in enumerate(tenths)]
         rooms = {room.node.name: room for room in (a_room("n1", cards=2), a_room("n2", cards=2))}
-        assert not pack_gang(members, Snapshot(1, rooms), required=len(members)).left_over, tenths
+        assert not pack(members, Snapshot(1, rooms), required=len(members)).left_over, tenths
 
 
 def test_pods_that_ask_for_no_cards_cost_none() -> None:

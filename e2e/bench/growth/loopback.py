@@ -1,14 +1,18 @@
 """What does an HTTP call of the verbs' server cost? The product's own server and a cheap client, over real loopback.
 
-Both share one event loop, so a call's time is all that both do for it, and no process has to be woken. The client does
-the least that HTTP asks for: what it takes would hide what the server takes.
+`Client` shares one event loop with the server, so a call's time is all that both do for it, and no process has to be
+woken. It does the least that HTTP asks for: what it takes would hide what the server takes. `Caller` is a process of
+its own, as kube-scheduler is.
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from statistics import median
 
+import orjson
 from aiohttp import web
 from msgspec import Struct
 
@@ -52,8 +56,9 @@ class CallTime(Struct, frozen=True):
 class Client:
     """One connection that is kept."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
         self._reader, self._writer = reader, writer
+        self.port = port
 
     async def post(self, path: str, body: bytes) -> bytes:
         """Return the body of the answer, which must be a 200."""
@@ -75,6 +80,35 @@ class Client:
         return CallTime(time.perf_counter() - started_s, cpu_s)
 
 
+class Caller:
+    """A process that calls as kube-scheduler does."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def median_s(self, body: bytes, calls: int) -> float:
+        """Make so many calls, one after the other; return how long one takes by that process's clock."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(f"{calls} {len(body)}\n".encode() + body)
+        times: list[float] = orjson.loads(await asyncio.wait_for(stdout.readline(), LONG_S))
+        return median(times)
+
+
+@asynccontextmanager
+async def calling(port: int, path: str) -> AsyncIterator[Caller]:
+    """Start the process, and end it."""
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "e2e.bench.growth.caller", str(port), path)
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=2**20)
+    try:
+        yield Caller(process)
+    finally:
+        process.kill()
+        await process.wait()
+
+
 @asynccontextmanager
 async def serving(world: World) -> AsyncIterator[Client]:
     """Serve the verbs on this state, and a handler that does nothing behind the same middleware."""
@@ -94,7 +128,7 @@ async def serving(world: World) -> AsyncIterator[Client]:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
-        yield Client(reader, writer)
+        yield Client(reader, writer, runner.addresses[0][1])
         writer.close()
     finally:
         await runner.cleanup()
