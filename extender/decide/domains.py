@@ -16,7 +16,8 @@ from extender.decide.columns import Column, Domains, Mask
 Rows = NDArray[np.intp]
 
 TRIES = 16
-"""So many combinations of domains within one area are thought of further."""
+"""So many areas of a level are planned on. For members of one shape the first one does; for others, each in vain may
+cost a search of 30 ms (`search.BUDGET`)."""
 
 COMBINED = 8
 """Of so many of the largest domains all combinations are thought of for members of several shapes, some dozens. What

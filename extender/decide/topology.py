@@ -19,7 +19,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from extender.decide.columns import Column, Mask, columns_of, is_alone
-from extender.decide.domains import Inner, Part
+from extender.decide.domains import TRIES, Inner, Part
 from extender.decide.draft import Draft
 from extender.decide.leaders import count_apart
 from extender.decide.packing import FEW_NODES, weight
@@ -36,10 +36,6 @@ Area: TypeAlias = Mask
 
 Place: TypeAlias = Callable[[Area | None], Draft | NoRoom]
 """Plans the gang on these nodes alone, or on all."""
-
-TRIES = 16
-"""So many areas of a level are planned on. For members of one shape the first one does; for others, each in vain may
-cost a search of 30 ms (`search.BUDGET`)."""
 
 MORE = 2
 """Once all of a gang has found room, so many areas more are planned on, where it may take fewer nodes or have more
@@ -255,8 +251,8 @@ class _Search:
     def _inner(self, parts: Sequence[Part], level: Level) -> Inner:
         domains = self._layout.domains(level)
         homes = np.zeros(len(domains.rows), np.bool_)
-        for domain in shared_domains(level, self._homes, self._topology):
-            homes[domains.code_of.get(domain, [])] = True
+        for domain in shared_domains(level, self._homes, self._topology) & domains.code_of.keys():
+            homes[domains.code_of[domain]] = True
         return Inner(parts, domains, homes, self._capacities, self._counts)
 
     def _part(self, rows: NDArray[np.intp]) -> Part:
