@@ -47,7 +47,8 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
     members: list[AnyMember] = []
     for batches in alike:
         members += batches[0].squad.members[: sum([batch.count for batch in batches])]
-    members.sort(key=_number_of_member)
+    numbers = [number_of(member) if isinstance(member, Pod) else _NO_NUMBER for member in members]
+    members = [members[place] for place in sorted(range(len(members)), key=numbers.__getitem__)]
     seats = sorted(chain.from_iterable(alike), key=lambda batch: places[batch.node])
     nodes = chain.from_iterable([repeat(batch.node, batch.count) for batch in seats])
     cards = chain.from_iterable([batch.cards or repeat((), batch.count) for batch in seats])
@@ -55,10 +56,6 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
         Placement(node, member.shape, member.role, member.uid, member.tags, its)
         for member, node, its in zip(members, nodes, cards, strict=True)
     ]
-
-
-def _number_of_member(member: AnyMember) -> int:
-    return number_of(member) if isinstance(member, Pod) else _NO_NUMBER
 
 
 def number_of(pod: Pod) -> int:
