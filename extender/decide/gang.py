@@ -88,16 +88,11 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     homes = homes_of([*((pod.role, pod.node_name) for pod in gang.bound), *((each.role, each.node) for each in kept)])
     ground = _Ground(snapshot, homes, avoid)
     place = partial(_place_beside, company, partial(_place, crew, needs, ground), ground)
-    squads = [*crew.minimum, *crew.others]
-    found = place_near(gang, squads, needs.required, snapshot, homes.keys() | company.nodes, place)
-    if isinstance(found, NoRoom):
-        return found
-    batches: Sequence[Batch] = _needed_of(found.batches, needs) if only_needed else found.batches
-
-    # 5. Who sits where?
-    if not homes:
-        batches = bring_together(batches, snapshot, avoid)
-    return Placed(seat_by_rank(gang, batches, kept, snapshot.topology))
+    found = place_near(
+        gang, [*crew.minimum, *crew.others], needs.required, snapshot, homes.keys() | company.nodes, place
+    )
+    limit = needs if only_needed else None
+    return found if isinstance(found, NoRoom) else Placed(_seated(gang, found.batches, limit, kept, ground))
 
 
 class _Crew(NamedTuple):
@@ -111,6 +106,19 @@ class _Ground(Struct, frozen=True):
     snapshot: Snapshot
     homes: Homes
     avoid: Collection[tuple[str, PodShape]]
+
+
+def _seated(
+    gang: Gang, batches: Sequence[Batch], limit: Needs | None, kept: Sequence[Placement], ground: _Ground
+) -> tuple[Placement, ...]:
+    """Bring workers and leaders together where nobody sits yet, and let each have the seat of its rank.
+
+    With a `limit`, nobody gets a seat beyond what is needed.
+    """
+    batches = batches if limit is None else _needed_of(batches, limit)
+    if not ground.homes:
+        batches = bring_together(batches, ground.snapshot, ground.avoid)
+    return seat_by_rank(gang, batches, kept, ground.snapshot.topology)
 
 
 def _place(crew: _Crew, needs: Needs, ground: _Ground, area: Area | None) -> Draft | NoRoom:
