@@ -22,6 +22,7 @@ from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import ClaimUse, HostPort, NodeSelectorTerm, Pod, PodShape, Relations, Toleration
 from extender.model.pod_group import KOORDINATOR
 from extender.model.resources import CPU, MEMORY, PODS, Resources
+from extender.wire.roles import number_of
 
 GPU = "nvidia.com/gpu"
 GIB = 2**30
@@ -133,6 +134,7 @@ def a_pod(  # noqa: PLR0913 - a builder: every argument but the name has a defau
         held=held,
         role=role,
         rank=rank,
+        number=number_of(name, rank),
         gang=claim,
         labels=labels or {},
         claims=claims,

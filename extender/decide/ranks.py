@@ -8,19 +8,16 @@ those that few siblings share last: operators take away the highest index first.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import Final
+from operator import attrgetter
 
 from extender.decide.draft import Batch
 from extender.decide.leaders import LEADER_ROLES
 from extender.model.gang import Gang
 from extender.model.member import AnyMember
-from extender.model.pod import Pod
 from extender.model.topology import Topology
 from extender.model.verdict import Placement
 
-_DIGITS: Final = 9
-_NO_NUMBER: Final = 10**_DIGITS
-"""Above every number: such members come last, in the order in which they were made."""
+_by_number = attrgetter("number")
 
 
 def seat_by_rank(
@@ -47,8 +44,7 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
     members: list[AnyMember] = []
     for batches in alike:
         members += batches[0].squad.members[: sum([batch.count for batch in batches])]
-    numbers = [number_of(member) if isinstance(member, Pod) else _NO_NUMBER for member in members]
-    members = [members[place] for place in sorted(range(len(members)), key=numbers.__getitem__)]
+    members.sort(key=_by_number)  # those without one stay in the order in which they were made
     seats = sorted(chain.from_iterable(alike), key=lambda batch: places[batch.node])
     nodes = chain.from_iterable([repeat(batch.node, batch.count) for batch in seats])
     cards = chain.from_iterable([batch.cards or repeat((), batch.count) for batch in seats])
@@ -56,15 +52,6 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
         Placement(node, member.shape, member.role, member.uid, member.tags, its)
         for member, node, its in zip(members, nodes, cards, strict=True)
     ]
-
-
-def number_of(pod: Pod) -> int:
-    """Return the pod's rank, or else the number at the end of its name."""
-    rank = pod.rank
-    if rank.isdecimal():
-        return int(rank)
-    _, dash, number = pod.name.rpartition("-")
-    return int(number) if dash and number.isdecimal() and number.isascii() and len(number) <= _DIGITS else _NO_NUMBER
 
 
 def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology: Topology) -> Mapping[str, int]:

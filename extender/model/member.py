@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
+from extender.model.pod import NO_NUMBER, Occupant, Pod, PodShape, PodUid, Tags
 
 
 class Member(Struct, frozen=True, gc=False):
@@ -16,6 +16,7 @@ class Member(Struct, frozen=True, gc=False):
     uid: PodUid = ""
     name: str = ""
     tags: Tags = Tags()
+    number: int = NO_NUMBER
 
 
 AnyMember: TypeAlias = Pod | Member

@@ -1,7 +1,7 @@
 """A pod as scheduling sees it: who it is, what it needs, where it stands."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -173,6 +173,10 @@ class Occupant(Struct, frozen=True, gc=False):
     cards: tuple[CardShare, ...] = ()
 
 
+NO_NUMBER: Final = 10**9
+"""Above the number of any pod: who has none comes last."""
+
+
 class Pod(Struct, frozen=True, gc=False):
     """One pod, bound or not.
 
@@ -181,7 +185,8 @@ class Pod(Struct, frozen=True, gc=False):
     `started_at` is when its kubelet took it up, None before. A pod that `stays_with_node` is a
     DaemonSet's or static: killed, it comes back on the same node. A pod that is `finished` has `succeeded` or failed.
     `role` is its part in a training job (`ps`, `worker`, `master`, ...), empty when no label says so; `rank` is its
-    number there where that outlives a replacement of the pod, empty otherwise. `gang` is None for a pod without gang
+    number there where that outlives a replacement of the pod, empty otherwise. `number` is its rank, or else the one at
+    the end of its name: operators count so, and take away the highest first. `gang` is None for a pod without gang
     metadata. `turned_away` says that kube-scheduler tried it in vain (condition PodScheduled is False): such a pod
     sleeps until something wakes it. A pod that is `held` has our scheduling gate, one that is `gated` has a gate of
     others and is not to be placed yet. `cards` are those that a bound pod was given, as far as anybody wrote it on the
@@ -210,6 +215,7 @@ class Pod(Struct, frozen=True, gc=False):
     turned_away: bool = False
     role: str = ""
     rank: str = ""
+    number: int = NO_NUMBER
     gang: GangClaim | BadGangClaim | None = None
     labels: Mapping[str, str] = {}
     claims: tuple[ClaimUse, ...] = ()

@@ -12,7 +12,7 @@ from itertools import count
 from cachetools import LRUCache
 
 from extender.decide.leaders import LEADER_ROLES
-from extender.decide.ranks import number_of, order_of_seats
+from extender.decide.ranks import order_of_seats
 from extender.model.claim import GangKey, solo_pod
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
@@ -62,5 +62,5 @@ class Seats:
 
         # 3. Who gets the others?
         mine = [pods[uid] for uid in coming if uid not in given and pods[uid].role == pod.role]
-        mine.sort(key=lambda each: (places[coming[each.uid]], number_of(each), each.name))
+        mine.sort(key=lambda each: (places[coming[each.uid]], each.number, each.name))
         return given | {each.uid: rank for each, rank in zip(mine, free, strict=False)}

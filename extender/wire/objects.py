@@ -17,7 +17,7 @@ from extender.wire.cards.inventories import inventory_of
 from extender.wire.gang_dialects import gang_of
 from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import parse_quantity, whole_amount
-from extender.wire.roles import rank_of, role_of
+from extender.wire.roles import number_of, rank_of, role_of
 from extender.wire.seat_annotations import sorted_rank_of
 
 _BOUND_TO_NODES = frozenset({("apps/v1", "DaemonSet"), ("v1", "Node")})
@@ -28,7 +28,7 @@ def pod_of(pod: core_v1.Pod) -> Pod:
     """Return the pod as scheduling sees it; raises BadQuantity."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     created, started = meta.creation_timestamp, status.start_time
-    claim = gang_of(pod)
+    claim, rank = gang_of(pod), rank_of(meta.labels or {})
     gates = {gate.name for gate in spec.scheduling_gates or ()}
     shape = _one_of_equal_shapes(shape_of(pod))
     request = shape.cards if spec.node_name else None  # an unbound pod's annotations are its template's leftovers
@@ -53,7 +53,8 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         held=HOLD_GATE in gates,
         turned_away=_is_turned_away(status),
         role=intern(role_of(pod)),
-        rank=intern(rank_of(meta.labels or {})),
+        rank=intern(rank),
+        number=number_of(meta.name, rank),
         gang=None if claim is None else _one_of_equal_claims(claim),
         labels={intern(key): intern(value) for key, value in (meta.labels or {}).items()},
         claims=_claims(pod),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from extender.model.pod import NO_NUMBER
 from extender.wire.core_v1 import Pod
 from extender.wire.job_owner import BATCH_JOB, owning_job
 
@@ -28,6 +29,10 @@ RANK_LABELS = (
 """Only DLRover's: its replica index changes when a worker is replaced, where others' names and indexes stay."""
 
 
+_DIGITS = 9
+"""Of the numbers below NO_NUMBER. No job has as many members; a longer one at a name's end is a hash or a date."""
+
+
 def role_of(pod: Pod) -> str:
     """Return `ps`, `worker`, `master`, `chief`, `evaluator` or whatever the pod says, lower-cased; empty without."""
     labels = pod.metadata.labels or {}
@@ -41,6 +46,12 @@ def role_of(pod: Pod) -> str:
 def rank_of(labels: Mapping[str, str]) -> str:
     """Return the rank that a replacement of the pod takes over; empty without."""
     return _first(RANK_LABELS, labels)
+
+
+def number_of(name: str, rank: str) -> int:
+    """Return the rank as a number, or else the one at the end of the pod's name, or else NO_NUMBER."""
+    number = rank if rank.isdecimal() else name.rpartition("-")[2] if "-" in name else ""
+    return int(number) if number.isdecimal() and number.isascii() and len(number) <= _DIGITS else NO_NUMBER
 
 
 def _first(keys: tuple[str, ...], values: Mapping[str, str]) -> str:

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import pytest
-
 from extender.decide.gang import admit_gang
-from extender.decide.ranks import number_of
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod
@@ -40,17 +37,6 @@ def test_low_ranks_are_beside_the_parameter_server() -> None:
     network = network_of(nodes_of({"s/a": [4], "t/b": [1, 2]}))
     ps = a_pod("ps-0", role="ps", gpu=0, node="b-0")
     assert list(seats(network, *workers(7), bound=(ps,)).values()) == ["b-0", "b-1", "b-1"] + ["a-0"] * 4
-
-
-def test_a_number_is_read_from_a_label_or_from_the_names_end() -> None:
-    assert number_of(a_pod("x", rank="7")) == 7
-    assert number_of(a_pod("job-worker-12")) == 12
-    assert number_of(a_pod("job-worker-12", rank="3")) == 3
-
-
-@pytest.mark.parametrize("name", ["worker", "job-x7k2f9", "job-1a", "12"])
-def test_who_has_no_number_comes_last(name: str) -> None:
-    assert number_of(a_pod(name)) > number_of(a_pod("w-999999999"))
 
 
 def test_without_a_network_ranks_go_from_full_nodes_to_lonely_ones() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec import convert
 
+from extender.model.pod import NO_NUMBER
 from extender.wire import core_v1
-from extender.wire.roles import rank_of, role_of
+from extender.wire.roles import number_of, rank_of, role_of
 from tests.builders import pod_json
 
 
@@ -52,3 +53,20 @@ def test_both_of_dlrovers_masters_name_the_rank() -> None:
     assert rank_of({"elasticjob.dlrover/rank-index": "3", "elasticjob.dlrover/replica-index": "7"}) == "3"
     assert rank_of({"elasticjob.dlrover/rank": "2", "elasticjob.dlrover/replica-id": "9"}) == "2"
     assert rank_of({"training.kubeflow.org/replica-index": "1"}) == ""
+
+
+def test_a_number_is_read_from_the_rank_or_from_the_names_end() -> None:
+    assert number_of("x", "7") == 7
+    assert number_of("job-worker-12", "") == 12
+    assert number_of("job-worker-12", "3") == 3
+    assert number_of("w-999999999", "") == 999_999_999
+
+
+@pytest.mark.parametrize("name", ["worker", "job-x7k2f9", "job-1a", "12", "w-1000000000", "w-\u0663", ""])
+def test_who_has_no_number_comes_last(name: str) -> None:
+    assert number_of(name, "") > number_of("w-999999999", "")
+
+
+def test_a_rank_that_is_no_number_is_none() -> None:
+    assert number_of("w-3", "9" * 5000) == NO_NUMBER
+    assert number_of("w-3", "\u0663") == NO_NUMBER
