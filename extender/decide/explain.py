@@ -15,6 +15,7 @@ from extender.model.declaration import (
     MinAboveReplicas,
     MinBelowRendezvous,
     MissingGang,
+    NotNamedBack,
     Problem,
     SourcesDisagree,
     TotalBelowMin,
@@ -269,6 +270,8 @@ def explain_problem(problem: Problem) -> str:
             )
         case MissingGang(key):
             return f'its groups name gang "{key}", of which there is no member'
+        case NotNamedBack(key):
+            return f'its groups name gang "{key}" of another namespace, whose own groups do not name this one: it waits'
         case Ignored(where, value, wanted):
             return f"{where} is {value!r} and is ignored: it must be {wanted}"
         case _:
