@@ -12,9 +12,8 @@ from extender.model.gang import Gang
 from extender.model.job import JobRole
 from extender.model.member import Member
 
-
-MOST = 10_000
-"""Members that are planned for before they exist. A plan for more takes seconds, and anybody can write a billion: a
+MOST = 4096
+"""Members that are planned for before they exist. A plan for more takes long, and anybody can write a billion: a
 larger gang is planned once its pods are there, and nothing is lost by that but a little time."""
 
 
@@ -42,7 +41,9 @@ def expect_absent(gang: Gang) -> list[Member]:
 def expect_followers(gang: Gang) -> list[Member]:
     """Return the members of other gangs that are only made once this one runs, and without which it runs in vain."""
     samples = [(_sample_of(role), role.replicas) for role in gang.followers if not gang.satisfied]
-    return [each for sample, count in samples if sample for each in repeat(sample, min(count, MOST))]
+    if sum(count for _, count in samples) > MOST:
+        return []
+    return [each for sample, count in samples if sample for each in repeat(sample, count)]
 
 
 def _sample_of(role: JobRole) -> Member | None:

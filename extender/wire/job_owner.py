@@ -28,7 +28,7 @@ GROUP_OF = {
 """The API group of each kind that we know."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
-"""Nobody checks what a reference says; an object of a name unlike this is none, and texts are not to be filled by it."""
+"""Nobody checks what a reference says: no object has a name unlike this, and it would stand in every text."""
 
 _NOT_CONTROLLER = frozenset({ELASTIC_JOB})
 """DLRover's master makes the workers, and names the job as an owner that does not control them."""

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 UNREADABLE = (MsgspecError, RecursionError, ValueError, OverflowError)
-"""What reading an object raises that is none: nested too deeply, no UTF-8, no quantity, a time or number out of range."""
+"""What reading raises: no such object, nested too deeply, no UTF-8, no quantity, a time or number out of range."""
 
 
 class MalformedBody(Exception):  # noqa: N818 - says what is wrong, as StopIteration does

@@ -1,4 +1,4 @@
-"""By which keys is anything read? Collected from the code that reads, so that a new dialect is fuzzed from its first day.
+"""By which keys is anything read? Collected from the code that reads, so that a new dialect is fuzzed at once.
 
 Every string that stands in a module of `wire/`, as a literal or in a constant that is put together from others, is a
 key if it looks like one. Which fields of objects are read, the types that they are decoded to say (`objects.py`).

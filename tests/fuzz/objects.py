@@ -1,4 +1,4 @@
-"""Objects that make sense, to be spoiled: samples of every dialect, and one of each kind with every field that is read."""
+"""Objects that make sense, to be spoiled: samples of every dialect, and one of each kind with all that is read."""
 
 import json
 from collections.abc import Iterator
@@ -34,12 +34,18 @@ _CARDS: tuple[tuple[dict[str, str], dict[str, str], dict[str, str]], ...] = (
 )
 """Annotations, labels and limits of a pod that asks for GPUs, in each system's terms."""
 
-_HAMI = json.dumps([{"id": f"GPU-{n}", "index": n, "count": 10, "devmem": 16384, "devcore": 100, "health": True} for n in (0, 1)])
+_HAMI = json.dumps(
+    [{"id": f"GPU-{n}", "index": n, "count": 10, "devmem": 16384, "devcore": 100, "health": True} for n in (0, 1)]
+)
 _NODES: tuple[tuple[dict[str, str], dict[str, str], dict[str, str]], ...] = (
     ({}, {}, {}),
     ({"kubeshare/gpu_info": "GPU-0:16384,GPU-1:16384"}, {"nvidia.com/gpu.product": "A100"}, {}),
     ({}, {"nvidia.com/gpu.count": "2", "nvidia.com/gpu.memory": "16384", "nvidia.com/gpu.replicas": "1"}, {}),
-    ({"hami.io/node-nvidia-register": _HAMI, "hami.io/node-nvidia-score": '[{"uuid":"GPU-0","score":{"GPU-1":3}}]'}, {}, {}),
+    (
+        {"hami.io/node-nvidia-register": _HAMI, "hami.io/node-nvidia-score": '[{"uuid":"GPU-0","score":{"GPU-1":3}}]'},
+        {},
+        {},
+    ),
     ({"hami.io/node-nvidia-register": "GPU-0,10,16384,100,A100,0,true:"}, {}, {}),
     ({"volcano.sh/node-vgpu-register": "GPU-0,10,16384,A100,true:"}, {}, {"volcano.sh/vgpu-number": "10"}),
     ({}, {}, {"aliyun.com/gpu-mem": "32", "aliyun.com/gpu-count": "2"}),
@@ -57,10 +63,10 @@ def wire_type(source: Source[Any]) -> Any:
 def samples(resource: str) -> tuple[Json, ...]:
     """Return the samples of a resource, `pods` or `podgroups.GROUP`."""
     if resource == "pods":
-        return tuple([*_sample_pods(), *(each for each in _of_dialects() if each["kind"] == "Pod")])
+        return (*_sample_pods(), *(each for each in _of_dialects() if each["kind"] == "Pod"))
     if resource == "nodes":
         return tuple(node_json("n1", metadata={"annotations": a, "labels": b}, allocatable=c) for a, b, c in _NODES)
-    return tuple(each for each in _of_dialects() if _resource_of(each) == resource)
+    return tuple(each for each in _of_dialects() if resource_of(each) == resource)
 
 
 def _sample_pods() -> Iterator[Json]:
@@ -74,7 +80,9 @@ def _sample_pods() -> Iterator[Json]:
 @cache
 def _of_dialects() -> tuple[Json, ...]:
     documents = [
-        document for path in sorted(_DIALECTS.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text("utf-8"))
+        document
+        for path in sorted(_DIALECTS.glob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text("utf-8"))
     ]
     return tuple(_dated(each) for document in documents for each in document["objects"])
 
@@ -83,7 +91,8 @@ def _dated(sample: Json) -> Json:
     return json.loads(json.dumps({**sample, "metadata": {"uid": "u", **sample["metadata"]}}, default=str))  # type: ignore[no-any-return]
 
 
-def _resource_of(sample: Json) -> str:
+def resource_of(sample: Json) -> str:
+    """Return `pods`, or `podgroups.GROUP`."""
     group = sample["apiVersion"].rpartition("/")[0]
     return f"{sample['kind'].lower()}s" + (f".{group}" if group else "")
 
@@ -154,4 +163,3 @@ def _put(content: Any, path: Path_, value: object) -> None:
 def fill(text: str, raw: bytes) -> bytes:
     """Put raw JSON into the hole."""
     return text.encode().replace(json.dumps(HOLE).encode(), raw)
-

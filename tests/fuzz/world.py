@@ -6,18 +6,19 @@ Nothing is mocked between the bytes and the state. Bindings are not posted, whic
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 
+import orjson
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 from cachetools import Cache
 from structlog.testing import capture_logs
 
-from extender.app import _sources
 from extender.apiserver import ApiServer
+from extender.app import _sources
 from extender.config import GangExtenderConfiguration
 from extender.observe.metrics import Metrics
-from extender.state.cluster import Cluster
 from extender.verbs.agreement import Agreement
 from extender.verbs.health import Health
 from extender.verbs.preempt import Preempt
@@ -27,6 +28,7 @@ from extender.wire.kube import decode_page
 from extender.wire.malformed import MalformedBody
 from tests.bind_rig import KeptBindings
 from tests.builders import a_node
+from tests.fuzz.objects import resource_of
 from tests.rig import Rig
 
 CONFIG = GangExtenderConfiguration.model_validate(
@@ -37,8 +39,6 @@ GIVEN_UP_S = 10.0
 
 WELL = frozenset({200, 400, 413})
 """What a call may be answered with. 500 is a fault of ours."""
-
-STEP_S = 0.0
 
 
 class Input(NamedTuple):
@@ -138,10 +138,9 @@ class World:
         source.replace([seen.object for seen in page.objects])
 
     async def _call(self, given: Input) -> int:
-        answer = await self.client.post(f"/v1/{given.where}", data=given.body)
-        text = await answer.read()
+        status, text = await self._ask(given.where, given.body)
         assert b"Traceback" not in text
-        return answer.status
+        return status
 
     async def _end_calls(self, inputs: Sequence[Input]) -> None:
         """Nothing is there any more that a bind call could wait for: so each must be answered."""
@@ -153,6 +152,22 @@ class World:
             assert not hanging, f"{len(hanging)} calls hang after {[str(each) for each in inputs]}"
             assert {call.result() for call in self._calls} <= WELL
         self._calls = []
+
+    def show(self, *objects: dict[str, Any]) -> None:
+        """Let the watches tell of these objects."""
+        self.loop.run_until_complete(self._show(objects))
+
+    async def _show(self, objects: Sequence[dict[str, Any]]) -> None:
+        for each in objects:
+            assert self.watches[resource_of(each)]._take(b'{"type":"ADDED","object":%s}' % orjson.dumps(each)) is None
+
+    def call(self, verb: str, body: object) -> tuple[int, bytes]:
+        """Return what a call is answered, with its status."""
+        return self.loop.run_until_complete(self._ask(verb, orjson.dumps(body)))
+
+    async def _ask(self, verb: str, body: bytes) -> tuple[int, bytes]:
+        answer = await self.client.post(f"/v1/{verb}", data=BytesIO(body))
+        return answer.status, await answer.read()
 
     def clear(self) -> None:
         """Take everything away, as empty lists do, and let time go by; two nodes are there again then."""
@@ -201,6 +216,3 @@ def _attributes(value: Any) -> list[str]:
 def _no_server() -> ApiServer:
     """Nobody is asked: lines are handed to the reflector as its stream would."""
     return ApiServer.__new__(ApiServer)
-
-
-__all__ = ["Cluster", "Input", "World", "sizes"]
