@@ -41,7 +41,7 @@ def _literals(path: Path) -> Iterator[str]:
 
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        yield f"{value}"  # members of an enumeration are more than texts
     elif isinstance(value, msgspec.Struct):
         yield from _strings(tuple(getattr(value, field) for field in value.__struct_fields__))
     elif isinstance(value, Mapping):
