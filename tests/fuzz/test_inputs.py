@@ -34,7 +34,7 @@ from tests.fuzz.keys import keys
 from tests.fuzz.objects import HOLE, Json, fill, full, paths_of, samples, wire_type, with_hole
 from tests.fuzz.world import Input, World
 
-INPUTS = int(os.environ.get("FUZZ_INPUTS", "4000"))
+INPUTS = int(os.environ.get("FUZZ_INPUTS", "1500"))
 BATCH = 50
 DEAREST_S = 1.0
 """Of CPU; a mebibyte of the worst takes a tenth of it."""
