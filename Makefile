@@ -32,8 +32,11 @@ fidelity: $(INSTALLED) ## Compare our model of kube-scheduler's filters with the
 oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: whether they fit, and how well they are placed (20 minutes)
 	ORACLE_INSTANCES=20000 $(BIN)/pytest -s --timeout 3600 tests/decide/test_packing_oracle.py tests/decide/test_topology_oracle.py tests/decide/test_placement_oracle.py
 
-soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)
+soak: $(INSTALLED) ## Take 100,000 steps in the world of shared cards, feed 200,000 hostile inputs, and work 30 minutes at mixed load (50 minutes)
 	LEDGER_STEPS=100000 $(BIN)/pytest -s --timeout 1800 tests/state/test_card_ledger.py
+	FUZZ_INPUTS=200000 $(BIN)/pytest -s --timeout 1800 tests/fuzz/test_inputs.py
+	@mkdir -p .cache
+	@$(BIN)/python -m e2e.bench soak --minutes 30 --out .cache/soak.json
 
 bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound a second, whole GPUs kept free, a day's jobs and costs by size (an hour; figures in .cache/)
 	@mkdir -p .cache

@@ -22,7 +22,8 @@ _EXTENDER_SETTINGS = _REPOSITORY / "manifests" / "base" / "config.yaml"
 BASE_MANIFESTS = [
     _REPOSITORY / "manifests" / "base" / f"{name}.yaml" for name in ("namespace", "serviceaccounts", "rbac")
 ]
-HOLD_MANIFESTS = [_REPOSITORY / "manifests" / "hold" / f"{name}.yaml" for name in ("policy", "rbac")]
+HOLD_RIGHTS = _REPOSITORY / "manifests" / "hold" / "rbac.yaml"
+HOLD_MANIFESTS = [_REPOSITORY / "manifests" / "hold" / "policy.yaml", HOLD_RIGHTS]
 
 
 def etcd(folder: Path) -> list[str]:

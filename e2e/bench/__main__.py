@@ -17,6 +17,7 @@ from e2e.bench.fragmentation import measure_against_optimum, measure_fragmentati
 from e2e.bench.growth.parts import PARTS, USUAL_SIZES, Sizes
 from e2e.bench.report import Row, medians, percentile, table, write
 from e2e.bench.schedulers import VARIANTS
+from e2e.bench.soak import soak, summary
 from e2e.bench.stream import LONGEST_BACKOFF_S, measure_stream
 from e2e.bench.throughput import NAMED_BY, SPEED, Shape, measure_throughput
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
@@ -79,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_placing(benches.add_parser, kept)
     _add_growth(benches.add_parser, kept)
     _add_throughput(benches.add_parser, kept)
+    soaking = benches.add_parser("soak", parents=[kept], help="whether the extender's process grows at mixed load")
+    soaking.add_argument("--minutes", type=float, default=30)
+    soaking.add_argument("--seed", type=int, default=1)
+    soaking.set_defaults(
+        run=lambda options: _told(soak(options.minutes, options.seed)), summarize=lambda rows, _: summary(rows)
+    )
     return parser
 
 

@@ -5,11 +5,16 @@ job is known. A wrong guess is mended when the real member comes; nothing is bou
 """
 
 from collections import Counter
+from itertools import repeat
 
 from extender.decide.leaders import LEADER_ROLES
 from extender.model.gang import Gang
 from extender.model.job import JobRole
 from extender.model.member import Member
+
+MOST = 4096
+"""Members that are planned for before they exist. A plan for more takes long, and anybody can write a billion: a
+larger gang is planned once its pods are there, and nothing is lost by that but a little time."""
 
 
 def expect_absent(gang: Gang) -> list[Member]:
@@ -17,6 +22,8 @@ def expect_absent(gang: Gang) -> list[Member]:
 
     Each role's minimum comes first, or else all its replicas, leaders before the others.
     """
+    if gang.missing > MOST:
+        return []
     seen = {pod.role: Member(pod.shape, pod.role, tags=pod.tags) for pod in (*gang.bound, *gang.waiting)}
     there = Counter(pod.role for pod in (*gang.waiting, *gang.in_place))
     least = dict(gang.role_minimums)
@@ -34,7 +41,9 @@ def expect_absent(gang: Gang) -> list[Member]:
 def expect_followers(gang: Gang) -> list[Member]:
     """Return the members of other gangs that are only made once this one runs, and without which it runs in vain."""
     samples = [(_sample_of(role), role.replicas) for role in gang.followers if not gang.satisfied]
-    return [sample for sample, count in samples if sample for _ in range(count)]
+    if sum(count for _, count in samples) > MOST:
+        return []
+    return [each for sample, count in samples if sample for each in repeat(sample, count)]
 
 
 def _sample_of(role: JobRole) -> Member | None:

@@ -32,6 +32,10 @@ WORKER = "worker"
 
 V = TypeVar("V")
 
+LONGEST_WAITING_S = 7200.0
+"""So long, at most, is room kept for one gang before others have a turn, whatever it says: longer than most jobs wait,
+and what is kept is of no use to anybody meanwhile."""
+
 _NOTHING = (None, Terms())
 
 _TERMS = {
@@ -85,7 +89,8 @@ def declare_gang(
         preferred_level=preferred,
         problems=tuple(dict.fromkeys((*terms.ignored, *problems, *more_problems, *unknown))),
     )
-    given = {name: getattr(terms, name) for name in ("strict", "waiting_s", "match_policy")}
+    waiting_s = None if terms.waiting_s is None else min(terms.waiting_s, LONGEST_WAITING_S)
+    given = {"strict": terms.strict, "waiting_s": waiting_s, "match_policy": terms.match_policy}
     declared = structs.replace(declared, **{name: value for name, value in given.items() if value is not None})
 
     # 3. Does it make sense?

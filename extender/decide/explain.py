@@ -15,6 +15,7 @@ from extender.model.declaration import (
     MinAboveReplicas,
     MinBelowRendezvous,
     MissingGang,
+    NotNamedBack,
     Problem,
     SourcesDisagree,
     TotalBelowMin,
@@ -171,12 +172,15 @@ def explain_lost_cards(pod: Pod, node: str) -> str:
     return f'the GPUs of node "{node}" have changed since some were chosen for pod "{pod.namespace}/{pod.name}"'
 
 
-def explain_turn(node: str, before: Pod) -> str:
+def explain_turn(node: str, before: Pod, pod: Pod) -> str:
     """Say whom a pod waits for that is not bound yet."""
-    return (
-        f'the GPU device plugin of node "{node}" has not taken up pod "{before.namespace}/{before.name}" yet, and '
-        "could not tell another one from it"
-    )
+    who = name_before(pod.namespace, before.namespace, before.name)
+    return f'the GPU device plugin of node "{node}" has not taken up {who} yet, and could not tell another one from it'
+
+
+def name_before(reader: str, namespace: str, name: str) -> str:
+    """Name a pod that another one waits for to those who read in the namespace `reader`; strangers are not named."""
+    return f'pod "{namespace}/{name}"' if namespace == reader else "a pod of another namespace"
 
 
 def explain_superseded_turn(pod: Pod) -> str:
@@ -269,6 +273,8 @@ def explain_problem(problem: Problem) -> str:
             )
         case MissingGang(key):
             return f'its groups name gang "{key}", of which there is no member'
+        case NotNamedBack(key):
+            return f'its groups name gang "{key}" of another namespace, whose own groups do not name this one: it waits'
         case Ignored(where, value, wanted):
             return f"{where} is {value!r} and is ignored: it must be {wanted}"
         case _:

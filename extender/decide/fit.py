@@ -20,6 +20,8 @@ from extender.model.verdict import AffinityMismatch, Cordoned, Insufficient, Por
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """What a pod tolerates that may go to a cordoned node."""
+MOST_SHORTFALLS = 32
+"""So many resources that are short are told of a node: a pod may ask for thousands, on thousands of nodes."""
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 _ANY_IP = HostPort(0).ip
 
@@ -77,6 +79,8 @@ def _shortfalls(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
         free = room.node.allocatable.get(resource, 0) - room.taken.get(resource, 0)
         if amount > free:
             shortfalls.append(Insufficient(resource, amount, free))
+            if len(shortfalls) == MOST_SHORTFALLS:
+                break
     return tuple(shortfalls)
 
 

@@ -74,8 +74,9 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
 
     # 3. Who must find room, together? Each role's minimum first; above min-available, each one goes for itself.
     minimum, others = _role_minimums(gang, members, [*_roles(gang.in_place), *_roles(kept)])
+    there = Counter(_roles([*gang.in_place, *kept, *minimum]) if gang.role_minimums else ())
     for role, least in gang.role_minimums:
-        if _roles([*gang.in_place, *kept, *minimum]).count(role) < least:
+        if there[role] < least:
             return Gathering(least, role)
     required = max(0 if minimum else 1, gang.needed - len(kept) - len(minimum))
     followers = expect_followers(gang)

@@ -34,6 +34,9 @@ from extender.model.verdict import (
     VolumeElsewhere,
 )
 
+LONGEST_TALLY = 4000
+"""Characters: more than anybody reads. A pod may ask for more that no node has, and filter answers it for each."""
+
 
 def explain_reason(reason: Reason) -> str:
     """Put why a pod does not fit a node in kube-scheduler's words."""
@@ -119,7 +122,8 @@ def tally(reasons: Iterable[Sequence[Reason]]) -> str:
     counts: Counter[str] = Counter()
     for node, times in Counter(map(tuple, reasons)).items():
         counts.update({explain_reason(reason): times for reason in node})
-    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    text = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    return text if len(text) <= LONGEST_TALLY else f"{text[:LONGEST_TALLY]}..."
 
 
 PLUGINS: Mapping[type[Reason], str] = {

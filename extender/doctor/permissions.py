@@ -71,8 +71,12 @@ def _of_jobs() -> tuple[Right, ...]:
 
 NEEDS: Final[tuple[Need, ...]] = (
     Need(
-        _rights("", ("namespaces", "nodes", "pods"), ("get", *_WATCH)),
+        _rights("", ("namespaces", "nodes", "pods"), _WATCH),
         "the extender never gets ready: it does not know the cluster",
+    ),
+    Need(
+        _rights("", ("pods",), ("get",)),
+        "of a pod that the API server did not say it bound, nobody knows whether it is",
     ),
     Need(
         _rights("", ("persistentvolumeclaims", "persistentvolumes"), _WATCH),
@@ -116,12 +120,8 @@ NEEDS: Final[tuple[Need, ...]] = (
         level="warning",
     ),
     Need(
-        (
-            Right("coordination.k8s.io", "leases", "create", "scheduler", NAMESPACE),
-            *(
-                Right("coordination.k8s.io", "leases", verb, "scheduler", NAMESPACE, LEASE)
-                for verb in ("get", "update")
-            ),
+        tuple(
+            Right("coordination.k8s.io", "leases", verb, "scheduler", NAMESPACE, LEASE) for verb in ("get", "update")
         ),
         "the kube-scheduler is never elected, and does nothing",
     ),
@@ -139,7 +139,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         level="warning",
     ),
     Need(_rights("", ("pods",), ("patch",)), "held pods never lose their gate", part="hold"),
-    Need(_rights("", ("nodes",), ("patch",)), "no pod that asks HAMi for a share is ever bound", part="hami"),
+    Need(_rights("", ("nodes",), ("get", "patch")), "no pod that asks HAMi for a share is ever bound", part="hami"),
 )
 
 EVERY_RIGHT: Final = tuple(dict.fromkeys(right for need in NEEDS for right in need.rights))

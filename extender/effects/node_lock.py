@@ -14,6 +14,7 @@ from msgspec.json import Decoder
 
 from extender.apiserver import MERGE_PATCH, ApiServer, NoAnswerError, Response
 from extender.backoff import Backoff
+from extender.decide.explain import name_before
 from extender.effects.retry import TRY_S, settle
 from extender.model.pod import Pod
 from extender.wire.cards.node_lock import EXPIRES_S, LockUse, NodeLock, read_lock
@@ -117,7 +118,7 @@ class NodeLocks:
         held, now_s = read_lock(text), self._epoch_s()
         if held is None or _is_of(held, pod) or now_s >= held.since_s + EXPIRES_S:
             return False
-        waiting.problem = f'it is locked for pod "{held.namespace}/{held.name}"'
+        waiting.problem = f"it is locked for {name_before(pod.namespace, held.namespace, held.name)}"
         use = self._use(node, held.namespace, held.name) if held.name else LockUse.WANTED
         if use is not LockUse.ENDING:
             return use is LockUse.WANTED

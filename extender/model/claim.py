@@ -77,6 +77,11 @@ def gang_key(namespace: str, name: str) -> GangKey:
     return GangKey(f"{namespace}/{name}")
 
 
+def namespace_of(key: GangKey) -> str:
+    """Return the namespace of a gang."""
+    return key.partition("/")[0]
+
+
 def solo_claim(namespace: str, pod_name: str) -> GangClaim:
     """Return the claim of a pod without a gang that is planned as one: a gang of itself."""
     return GangClaim(GangKey(f"{namespace}/{_SOLO}/{pod_name}"), min_available=1)

@@ -46,7 +46,15 @@ class MissingGang(Struct, frozen=True):
     key: GangKey
 
 
-Problem: TypeAlias = SourcesDisagree | TotalBelowMin | MinAboveReplicas | MinBelowRendezvous | MissingGang | Ignored
+class NotNamedBack(Struct, frozen=True):
+    """A gang of another namespace that is to be bound together with this one does not say so, or is not there."""
+
+    key: GangKey
+
+
+Problem: TypeAlias = (
+    SourcesDisagree | TotalBelowMin | MinAboveReplicas | MinBelowRendezvous | MissingGang | NotNamedBack | Ignored
+)
 
 
 class Declaration(Struct, frozen=True):

@@ -37,6 +37,7 @@ class Metrics:
         )
         self.gangs = self._gauge("gangs", "Gangs by state.", "state")
         self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
+        self.tasks = self._gauge("tasks", "What goes on at the same time: watches, writers, calls that wait.")
         self.held_binds = self._gauge("held_binds", "Bind calls that wait for their gang.")
         self.queued_binds = self._gauge(
             "queued_binds", "Bind calls that wait until a GPU device plugin has taken up the pod before them."

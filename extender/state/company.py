@@ -18,14 +18,16 @@ def find_company(
     """Return where those are, and who of them has yet to find room; `tried` are nodes that some of them may get."""
     nodes: set[str] = set()
     lacking = []
-    keys = {*gang.groups, *(cluster.gangs.of_job(gang.job) if gang.job else ())} - {gang.key}
-    for key in sorted(keys) if gang.required_level else ():
-        other = cluster.gangs.get(key)
+    if not gang.required_level:
+        return Company()
+    together = cluster.gangs.together(gang)
+    for key in sorted({*together, *(cluster.gangs.of_job(gang.job) if gang.job else ())} - {gang.key}):
+        other = together[key] if key in together else cluster.gangs.get(key)
         if other is None or other.required_level != gang.required_level:
             continue
         held = [slot.as_placement() for slot in cluster.reservations.slots_of(key) if slot.holder]
         nodes.update(pod.node_name for pod in other.bound)
         nodes.update(tried.get(key, ()), (each.node for each in held))
-        if key in gang.groups and key not in tried and not other.satisfied and lacks(other):
+        if key in together and key not in tried and not other.satisfied and lacks(other):
             lacking.append((other, tuple(held)))
     return Company(frozenset(nodes), tuple(lacking))

@@ -9,8 +9,8 @@ from typing import Literal
 
 from extender.decide.explain import announce_disagreement, announce_incomplete, announce_problem
 from extender.model.announcement import Announcement
-from extender.model.claim import GangKey
-from extender.model.declaration import MissingGang, Problem
+from extender.model.claim import GangKey, namespace_of
+from extender.model.declaration import MissingGang, NotNamedBack, Problem
 from extender.model.gang import Gang
 from extender.model.pod import PodUid
 from extender.state.gangs import GangIndex
@@ -63,7 +63,10 @@ class Complaints:
         self._missed_at_s.pop((key, "groups"), None)
 
     def _due_problems(self, gang: Gang, now_s: float) -> list[Problem]:
-        missing = [MissingGang(key) for key in self._gangs.missing_groups(gang)]
+        missing: list[Problem] = [
+            MissingGang(key) if namespace_of(key) == namespace_of(gang.key) else NotNamedBack(key)
+            for key in self._gangs.missing_groups(gang)
+        ]
         is_missed = self._is_missed((gang.key, "groups"), now_s, MISSED_AFTER_S, is_absent=bool(missing))
         return [*gang.problems, *(missing if is_missed else [])]
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from extender.decide.declaration import declare_gang, needed_of, overruled
 from extender.decide.group_status import REPORTED_APIS
-from extender.model.claim import GangClaim, GangKey, JobKey
+from extender.model.claim import GangClaim, GangKey, JobKey, namespace_of
 from extender.model.declaration import Undeclared
 from extender.model.gang import Gang
 from extender.model.job import JobRole, TrainingJob
@@ -157,9 +157,29 @@ class GangIndex:
         verdicts = overruled([pod.gang for pod in members if isinstance(pod.gang, GangClaim)])
         return [pod for pod, is_overruled in zip(members, verdicts, strict=True) if is_overruled]
 
+    def together(self, gang: Gang) -> dict[GangKey, Gang | None]:
+        """Return the gangs that are bound together with this one, and itself; None for one that is not there.
+
+        Nor is one of another namespace that does not name this gang as well: nobody is bound, held up or looked at by
+        what strangers write.
+        """
+        return {key: self._partner(gang, key) for key in sorted({gang.key, *gang.groups})}
+
     def missing_groups(self, gang: Gang) -> list[GangKey]:
-        """Return the gangs that are to be bound together with this one, and of which there is no pod."""
-        return [key for key in gang.groups if key not in self._members]
+        """Return the gangs that are to be bound together with this one, and of which there is no pod.
+
+        Of another namespace's gang that does not name this one back the same is said, be it there or not.
+        """
+        return [key for key in gang.groups if key not in self._members or not self._is_agreed(gang, key)]
+
+    def _partner(self, gang: Gang, key: GangKey) -> Gang | None:
+        return self.get(key) if self._is_agreed(gang, key) else None
+
+    def _is_agreed(self, gang: Gang, key: GangKey) -> bool:
+        if namespace_of(key) == namespace_of(gang.key):
+            return True
+        other = self.get(key)
+        return other is not None and gang.key in other.groups
 
     def _is_ours(self, group: PodGroup) -> bool:
         job = self._jobs.get(group.job)

@@ -19,10 +19,9 @@ class Occupants:
     def change(self, before: Pod | None, pod: Pod | None) -> None:
         """Take a pod's new state for its last one; None where it was, or is, not there."""
         if before is not None and before.occupies_node:
-            self._by_node[before.node_name].pop(before.uid)
             self.terminating.pop(before.uid, None)
             self.awaiting.pop(before.uid, None)
-            self._priorities[before.priority] -= 1
+            self._leave(before)
         if pod is not None and pod.occupies_node:
             self._by_node.setdefault(pod.node_name, {})[pod.uid] = pod
             self._priorities[pod.priority] += 1
@@ -31,9 +30,18 @@ class Occupants:
             if pod.awaits_plugin:
                 self.awaiting[pod.uid] = pod
 
+    def _leave(self, before: Pod) -> None:
+        here = self._by_node[before.node_name]
+        del here[before.uid]
+        if not here:
+            del self._by_node[before.node_name]
+        self._priorities[before.priority] -= 1
+        if not self._priorities[before.priority]:
+            del self._priorities[before.priority]
+
     def has_below(self, priority: int) -> bool:
         """Whether anybody has a lower priority."""
-        return any(each < priority and count > 0 for each, count in self._priorities.items())
+        return any(each < priority for each in self._priorities)
 
     def on(self, nodes: Iterable[str]) -> list[Pod]:
         """Return the pods on these nodes that may go for others: not those that are going, or come back there."""

@@ -180,7 +180,7 @@ class Planner:
 
     def _rank(self, gang: Gang) -> Rank:
         """Return where it stands in the queue: gangs that are bound together are planned where the first of them is."""
-        others = [other for key in gang.groups if (other := self._cluster.gangs.get(key)) is not None]
+        others = [each for each in self._cluster.gangs.together(gang).values() if each is not None]
         return min(self._own_rank(each) for each in (gang, *others) if each is gang or each.waiting or each.stranded)
 
     def _own_rank(self, gang: Gang) -> Rank:
@@ -192,12 +192,12 @@ class Planner:
     def _plan_together(self, gang: Gang, now_s: float) -> set[GangKey]:
         """Plan a gang and those that are bound together with it; either all of them hold enough room or none does."""
         # 1. Which of them has room?
-        keys = set(gang.groups) | {gang.key}
-        gangs = [other for key in sorted(keys) if (other := self._cluster.gangs.get(key)) is not None]
+        together = self._cluster.gangs.together(gang)
+        gangs = [each for each in together.values() if each is not None]
         held_before = {each.key: self._held_room(each) for each in gangs}
         goes_ahead = self._goes_ahead(gangs)
         admissions = {each.key: self._plan_gang(each, now_s, goes_ahead=goes_ahead) for each in gangs}
-        lacking = [key for key in sorted(keys) if self._lacks_room(key)]
+        lacking = [key for key, each in together.items() if each is None or self._lacks_room(key)]
 
         # 2. If one has none, what can be done for it?
         if lacking:
@@ -220,7 +220,7 @@ class Planner:
                 self._stand(each, Preempting() if earmark and earmark.parts else admission, now_s)
             elif lacking:
                 self._stand(each, WaitsForGang(lacking[0]), now_s)
-        return keys
+        return set(admissions)
 
     def _give_back(self, gangs: Iterable[Gang], held_before: Mapping[GangKey, Counter[tuple[str, PodShape]]]) -> None:
         """End the room of gangs that wait for others; it counts as freed where it was held before this plan."""

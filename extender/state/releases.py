@@ -111,10 +111,9 @@ class Releases:
 
     def _is_whole(self, gang: Gang) -> bool:
         """Whether it and those that are bound together with it have all members that they need, and room for them."""
-        return all(self._has_room(key) for key in {gang.key, *gang.groups})
+        return all(self._has_room(each) for each in self._cluster.gangs.together(gang).values())
 
-    def _has_room(self, key: GangKey) -> bool:
-        gang = self._cluster.gangs.get(key)
+    def _has_room(self, gang: Gang | None) -> bool:
         if gang is None or gang.satisfied:
             return gang is not None
         slots = (self._cluster.reservations.slot_of(pod.uid) for pod in gang.waiting)
@@ -131,7 +130,7 @@ class Releases:
         found = set(keys)
         for key in keys:
             gang = self._cluster.gangs.get(key)
-            found.update(gang.groups if gang is not None else ())
+            found.update(self._cluster.gangs.together(gang) if gang is not None else ())
         return found
 
     def _call(self, uid: PodUid, now_s: float) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from msgspec import structs
 
 from extender.decide.volumes import volume_terms
+from extender.model.flyweight import KEPT, is_worth_keeping
 from extender.model.pod import Pod, PodShape, PodUid, VolumeTerms
 from extender.model.volume import PersistentVolume, VolumeClaim, claim_key
 
@@ -105,6 +106,11 @@ def _keys(pod: Pod) -> list[str]:
     return [claim_key(pod.namespace, use.name) for use in pod.claims]
 
 
-@lru_cache(maxsize=65_536)  # as many as the shapes that `wire.objects` keeps once; equal ones must stay one object
 def _with_terms(shape: PodShape, terms: VolumeTerms | None) -> PodShape:
-    return structs.replace(shape, volumes=terms)
+    made = structs.replace(shape, volumes=terms)
+    return _kept(made) if is_worth_keeping(made) else made
+
+
+@lru_cache(maxsize=KEPT)  # of equal ones as of `wire.objects`, one is kept
+def _kept(shape: PodShape) -> PodShape:
+    return shape

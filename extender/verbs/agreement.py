@@ -10,6 +10,7 @@ import structlog
 from extender.decide import sample
 from extender.decide.node_reasons import PLUGINS
 from extender.decide.trial import Trial
+from extender.model.claim import BadGangClaim
 from extender.model.pod import Pod
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
@@ -48,7 +49,7 @@ class Agreement:
             return
         pod = self._cluster.pods.get(args.pod.uid, args.pod)
         uncertain = self._uncertain_nodes(pod)
-        if uncertain and pod.shape.relations is not None:
+        if (uncertain and pod.shape.relations is not None) or isinstance(pod.gang, BadGangClaim):
             return
         trial = Trial(self._cluster.snapshot())
         for name, offered in self._sample(args, pod):

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from extender.decide.explain import explain_lost_room, explain_superseded
 from extender.model.claim import GangKey
+from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
@@ -65,8 +66,9 @@ class Barrier:
                 elif not call.is_connected():
                     self._cluster.reservations.advance(key, slot, Stage.ACCEPTED)
                     self._end(key, uid, explain_superseded(key))
-            together = self._bound_together_with(key)
-            if all(self._is_complete(each) for each in together):
+            gang = self._cluster.gangs.get(key)
+            together = self._cluster.gangs.together(gang) if gang is not None else {}
+            if together and all(each is not None and self._is_complete(each) for each in together.values()):
                 for each in together:
                     self._open(each)
 
@@ -76,14 +78,9 @@ class Barrier:
             for uid in tuple(calls):
                 self._end(key, uid, explain_superseded(key))
 
-    def _bound_together_with(self, key: GangKey) -> tuple[GangKey, ...]:
-        gang = self._cluster.gangs.get(key)
-        return gang.groups if gang is not None and gang.groups else (key,)
-
-    def _is_complete(self, key: GangKey) -> bool:
-        gang = self._cluster.gangs.get(key)
-        ready = [slot.role for slot in self._cluster.reservations.slots_of(key) if slot.stage >= Stage.HELD]
-        return gang is not None and (gang.satisfied or gang.is_enough(ready))
+    def _is_complete(self, gang: Gang) -> bool:
+        ready = [slot.role for slot in self._cluster.reservations.slots_of(gang.key) if slot.stage >= Stage.HELD]
+        return gang.satisfied or gang.is_enough(ready)
 
     def _open(self, key: GangKey) -> None:
         gang = self._cluster.gangs.get(key)

@@ -78,6 +78,7 @@ class Health:
         counts["undeclared"] = sum(self._cluster.gangs.undeclared(key) is not None for key in self._cluster.gangs)
         for state in GANG_STATES:
             self._metrics.gangs.labels(state).set(counts[state])
+        self._metrics.tasks.set(len(asyncio.all_tasks()))
         self._metrics.reservations.set(sum(len(held.slots) for held in self._cluster.reservations))
 
     def _state_of(self, gang: Gang) -> str:

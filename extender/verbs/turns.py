@@ -163,7 +163,7 @@ class Turns:
             is_stuck = now_s >= self._since_s.setdefault(blocker.uid, now_s) + PLUGIN_S
             for waiter in waiters:
                 if is_stuck or now_s >= waiter.until_s:
-                    _answer(waiter, Refusal(explain_turn(queue.node, blocker), elsewhere=is_stuck))
+                    _answer(waiter, Refusal(explain_turn(queue.node, blocker, waiter.pod), elsewhere=is_stuck))
             if is_stuck and not self._is_being_posted(blocker.uid):
                 self.end(blocker.uid)
         self._forget_answered(queue)

@@ -15,11 +15,12 @@ from orjson import Fragment, dumps
 
 from extender.model.pod import Pod, PodUid
 from extender.wire import core_v1
-from extender.wire.malformed import MalformedBody, decode
+from extender.wire.malformed import UNREADABLE, MalformedBody, decode
 from extender.wire.objects import pod_of
-from extender.wire.quantity import BadQuantity
 
 _Required = Annotated[str, Meta(min_length=1)]
+_Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""What is given back must be one that Go takes."""
 
 
 class ExtenderArgs(Struct, frozen=True):
@@ -92,7 +93,7 @@ class _MetaPod(Struct):
 
 class _MetaVictims(Struct, rename="pascal"):
     pods: list[_MetaPod] | None = None
-    violations: int = field(name="NumPDBViolations", default=0)
+    violations: _Int64 = field(name="NumPDBViolations", default=0)
 
 
 class _VictimPod(Struct):
@@ -101,7 +102,7 @@ class _VictimPod(Struct):
 
 class _FullVictims(Struct, rename="pascal"):
     pods: list[_VictimPod] | None = None
-    violations: int = field(name="NumPDBViolations", default=0)
+    violations: _Int64 = field(name="NumPDBViolations", default=0)
 
 
 class _PreemptionArgs(Struct, rename="pascal"):
@@ -237,5 +238,5 @@ def encode_binding(error: str = "") -> bytes:
 def _readable(pod: core_v1.Pod, wanted: str) -> Pod:
     try:
         return pod_of(pod)
-    except BadQuantity as error:
+    except UNREADABLE as error:
         raise MalformedBody(f"This is no {wanted}: in its Pod, {error}.") from error

@@ -35,6 +35,8 @@ _COUNT = re.compile(r"\+?[0-9]{1,9}")
 _DURATION = re.compile(r"\+?((?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+")
 _DURATION_PART = re.compile(r"([0-9.]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _UNIT_S = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+MOST_GROUPS: Final = 64
+"""Gangs that are bound together: more than any job has roles, and each is looked at whenever another one is planned."""
 _SHOWN = 63
 """Characters of a bad value that are shown: an annotation may hold 256 KiB."""
 _WHOLE_NUMBER = "a whole number of 1 or more"
@@ -109,7 +111,7 @@ def _read_koordinator(annotations: Mapping[str, str]) -> Terms:
         total=read([TOTAL], count_of, _WHOLE_NUMBER),
         strict=read([MODE], {"Strict": True, "NonStrict": False}.get, "Strict or NonStrict"),
         waiting_s=read([WAITING_TIME], _seconds, "a duration above 0 such as 600s or 1h30m"),
-        groups=read([GROUPS], _gang_keys, 'a JSON list such as ["namespace/gang-a","namespace/gang-b"]'),
+        groups=read([GROUPS], _gang_keys, f'a JSON list such as ["namespace/gang-a"] of at most {MOST_GROUPS} gangs'),
         match_policy=read(MATCH_POLICIES, _match_policy, f"one of {', '.join(get_args(MatchPolicy))}"),
         ignored=tuple(ignored),
     )
@@ -159,7 +161,9 @@ def _gang_keys(text: str) -> tuple[GangKey, ...] | None:
         names = _NAMES.decode(text)
     except (MsgspecError, RecursionError):
         return None
-    return tuple(sorted({GangKey(name) for name in names})) if all(map(_is_gang_key, names)) else None
+    if len(names) > MOST_GROUPS or not all(map(_is_gang_key, names)):
+        return None
+    return tuple(sorted({GangKey(name) for name in names}))
 
 
 def _is_gang_key(text: str) -> bool:

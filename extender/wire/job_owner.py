@@ -4,6 +4,7 @@ By the pod's owner references, or else by the labels that only one operator writ
 also what Kubernetes' own Job controller writes.
 """
 
+import re
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -25,6 +26,9 @@ GROUP_OF = {
     BATCH_JOB: "batch",
 }
 """The API group of each kind that we know."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+"""Nobody checks what a reference says: no object has a name unlike this, and it would stand in every text."""
 
 _NOT_CONTROLLER = frozenset({ELASTIC_JOB})
 """DLRover's master makes the workers, and names the job as an owner that does not control them."""
@@ -58,7 +62,7 @@ def owning_job(meta: ObjectMeta) -> Owner:
     """Return the job of a kind that we know which made the object."""
     for owner in meta.owner_references or ():
         group, _, version = owner.api_version.partition("/")
-        known = bool(version) and GROUP_OF.get(owner.kind) == group
+        known = bool(version) and GROUP_OF.get(owner.kind) == group and bool(_NAME.fullmatch(owner.name))
         if known and (owner.controller or owner.kind in _NOT_CONTROLLER):
             return Owner(owner.kind, job_key(meta.namespace, owner.kind, owner.name))
     labels = meta.labels or {}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from msgspec import MsgspecError, Raw, Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
 from extender.model.device import CardPolicy, NodeCards
@@ -24,10 +24,9 @@ from extender.wire.cards.koordinator_inventory import Device, device_cards
 from extender.wire.disruption_budgets import PodDisruptionBudget, disruption_budget_of
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, PYTORCH_JOB, TF_JOB, TORCH_JOB
 from extender.wire.jobs import BatchJob, OperatorJob, batch_job_of, operator_job_of
-from extender.wire.malformed import MalformedBody, decode
+from extender.wire.malformed import UNREADABLE, MalformedBody, decode
 from extender.wire.objects import namespace_of, node_of, pod_of
 from extender.wire.pod_groups import MinMemberPodGroup, UpstreamPodGroup, pod_group_of, upstream_pod_group_of
-from extender.wire.quantity import BadQuantity
 from extender.wire.volumes import PersistentVolumeClaim, Volume, persistent_volume_of, volume_claim_of
 
 
@@ -109,9 +108,6 @@ class Unreadable(Struct, frozen=True, gc=False):
 
 
 Event: TypeAlias = Changed[M] | Deleted | Bookmark | WatchError | Unreadable
-
-UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError, BadQuantity)
-"""What reading an object raises."""
 
 
 def _kind(name: str, wire_type: type[W], model_of: Callable[[W], M]) -> Kind[M]:

@@ -6,8 +6,9 @@ Pods of a job repeat each other, so equal shapes, gang claims and names are kept
 from functools import lru_cache
 from sys import intern
 
-from extender.model.claim import BadGangClaim, GangClaim
+from extender.model.claim import BadGangClaim, GangClaim, solo_claim
 from extender.model.device import CardPolicy
+from extender.model.flyweight import KEPT, is_worth_keeping
 from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import HOLD_GATE, ClaimUse, Pod, PodShape
@@ -15,6 +16,7 @@ from extender.wire import core_v1
 from extender.wire.cards.handshakes import awaits_plugin, given_cards
 from extender.wire.cards.inventories import inventory_of
 from extender.wire.gang_dialects import gang_of
+from extender.wire.outsized import outsized
 from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import parse_quantity, whole_amount
 from extender.wire.roles import number_of, rank_of, role_of
@@ -28,9 +30,9 @@ def pod_of(pod: core_v1.Pod) -> Pod:
     """Return the pod as scheduling sees it; raises BadQuantity."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     created, started = meta.creation_timestamp, status.start_time
-    claim, rank = gang_of(pod), rank_of(meta.labels or {})
     gates = {gate.name for gate in spec.scheduling_gates or ()}
     shape = _one_of_equal_shapes(shape_of(pod))
+    claim, rank = _claim_of(pod, shape), rank_of(meta.labels or {})
     request = shape.cards if spec.node_name else None  # an unbound pod's annotations are its template's leftovers
     return Pod(
         uid=meta.uid,
@@ -62,6 +64,16 @@ def pod_of(pod: core_v1.Pod) -> Pod:
         awaits_plugin=awaits_plugin(pod, request),
         sorted_rank=sorted_rank_of(meta.annotations or {}) if spec.node_name else None,
     )
+
+
+def _claim_of(pod: core_v1.Pod, shape: PodShape) -> GangClaim | BadGangClaim | None:
+    """Return the pod's gang; of one that asks for too much, that it cannot be planned."""
+    claim = gang_of(pod)
+    if pod.spec.node_name or (claim is None and not shape.is_placed_by_us):
+        return claim
+    problem = outsized(shape)
+    key = (claim or solo_claim(pod.metadata.namespace, pod.metadata.name)).key
+    return BadGangClaim(key, f"{problem}: that is too much to look for a node") if problem else claim
 
 
 def node_of(node: core_v1.Node, policy: CardPolicy) -> Node:
@@ -105,11 +117,19 @@ def _claims(pod: core_v1.Pod) -> tuple[ClaimUse, ...]:
     return tuple(uses)
 
 
-@lru_cache(maxsize=65_536)  # more than a cluster of 5,000 nodes has templates; a shape is about 1 KB
 def _one_of_equal_shapes(shape: PodShape) -> PodShape:
+    return _kept_shape(shape) if is_worth_keeping(shape) else shape
+
+
+def _one_of_equal_claims(claim: GangClaim | BadGangClaim) -> GangClaim | BadGangClaim:
+    return _kept_claim(claim) if is_worth_keeping(claim) else claim
+
+
+@lru_cache(maxsize=KEPT)
+def _kept_shape(shape: PodShape) -> PodShape:
     return shape
 
 
-@lru_cache(maxsize=65_536)  # as many gangs as shapes
-def _one_of_equal_claims(claim: GangClaim | BadGangClaim) -> GangClaim | BadGangClaim:
+@lru_cache(maxsize=KEPT)
+def _kept_claim(claim: GangClaim | BadGangClaim) -> GangClaim | BadGangClaim:
     return claim

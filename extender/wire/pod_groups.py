@@ -11,6 +11,7 @@ from extender.model.pod_group import GroupStatus, PodGroup
 from extender.wire.core_v1 import ObjectMeta
 from extender.wire.gang_terms import read_terms, with_topology
 from extender.wire.job_owner import owning_job
+from extender.wire.roles import LONGEST
 from extender.wire.topology_dialects import topology_of
 from extender.wire.topology_upstream import SchedulingConstraints, upstream_topology
 from extender.wire.topology_volcano import NetworkTopology, volcano_topology
@@ -89,7 +90,9 @@ def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
         key=gang_key(meta.namespace, meta.name),
         min_available=spec.min_member if spec.min_member > 0 else None,
         terms=terms,
-        role_minimums=tuple(sorted((role.lower(), least) for role, least in (spec.min_task_member or {}).items())),
+        role_minimums=tuple(
+            sorted((role[:LONGEST].lower(), least) for role, least in (spec.min_task_member or {}).items())
+        ),
         uid=meta.uid,
         job=owning_job(meta).key,
         job_role=_job_role(meta),

@@ -45,7 +45,7 @@ def effective_requests(pod: Pod) -> tuple[tuple[str, int], ...]:
     return _in_whole_units(tuple(total.items()))
 
 
-@lru_cache(maxsize=65_536)  # as many as there are shapes; what a job's pods ask for is worked out once
+@lru_cache(maxsize=4096)  # the jobs that make pods now; at most 50 MB, of pods that ask for all sorts of things
 def _in_whole_units(total: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     asked = ((resource, nanos) for resource, nanos in total if nanos > 0 and _is_resource(resource))
     amounts = {resource: whole_amount(resource, nanos) for resource, nanos in asked}

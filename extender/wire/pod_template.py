@@ -12,6 +12,7 @@ from msgspec.json import decode
 from extender.model.device import BadCardRequest
 from extender.model.pod import Occupant, Tags
 from extender.wire import core_v1
+from extender.wire.outsized import outsized
 from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import BadQuantity
 
@@ -32,7 +33,7 @@ def sample_of(namespace: str, template: Raw) -> Occupant | None:
         meta = {"name": "", "uid": "", "namespace": namespace, **texts}
         pod = convert({"metadata": meta, "spec": spec}, core_v1.Pod)
         shape = shape_of(pod)
-        if isinstance(shape.cards, BadCardRequest):  # a device manager's webhook may mend it in the pods
+        if outsized(shape) or isinstance(shape.cards, BadCardRequest):  # a manager's webhook may mend it in the pods
             return None
         return Occupant(shape, Tags(namespace, pod.metadata.labels or {}))
     except (MsgspecError, BadQuantity, TypeError, AttributeError, KeyError, ValueError):

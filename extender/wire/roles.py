@@ -22,6 +22,9 @@ BARE_ROLE_LABELS = (
 ROLE_ANNOTATION = "volcano.sh/task-spec"
 """Volcano's, also written by Kubeflow's operator; asked last."""
 
+LONGEST = 63
+"""Characters; a label has no more, and an annotation of 256 KiB is no role."""
+
 RANK_LABELS = (
     "elasticjob.dlrover/rank-index",  # DLRover's Python master
     "elasticjob.dlrover/rank",  # its Go master
@@ -40,7 +43,7 @@ def role_of(pod: Pod) -> str:
     if not role:
         bare = _first(BARE_ROLE_LABELS, labels)
         role = bare if bare and _is_made_by_operator(pod) else ""
-    return (role or (pod.metadata.annotations or {}).get(ROLE_ANNOTATION, "")).lower()
+    return (role or (pod.metadata.annotations or {}).get(ROLE_ANNOTATION, ""))[:LONGEST].lower()
 
 
 def rank_of(labels: Mapping[str, str]) -> str:

@@ -82,8 +82,14 @@ async def test_another_living_pods_lock_is_waited_for(stub: ApiServerStub, locks
 
 async def test_who_waits_in_vain_is_told_for_whom(stub: ApiServerStub, locks: NodeLocks) -> None:
     await put_lock(stub, THEIRS)
-    assert await take(locks, within_s=0.1) == 'it is locked for pod "team/other"'
+    assert await take(locks, within_s=0.1) == "it is locked for a pod of another namespace"
     assert lock_of(stub) == THEIRS
+
+
+async def test_only_a_pod_of_the_same_namespace_is_named(stub: ApiServerStub, locks: NodeLocks, world: World) -> None:
+    world.uses = {("n1", "default", "sibling"): LockUse.WANTED}
+    await put_lock(stub, f"{NOW},default,sibling")
+    assert await take(locks, within_s=0.1) == 'it is locked for pod "default/sibling"'
 
 
 async def test_the_lock_of_a_pod_that_does_not_use_it_is_overwritten(
@@ -140,7 +146,7 @@ async def test_who_locks_the_node_between_look_and_patch_is_seen(stub: ApiServer
         return await stub.act(request)
 
     stub.answer_next("patch", overtake)
-    assert await take(locks, within_s=0.3) == 'it is locked for pod "team/other"'
+    assert await take(locks, within_s=0.3) == "it is locked for a pod of another namespace"
     assert lock_of(stub) == THEIRS
 
 

@@ -46,10 +46,8 @@ def roles_of(service_account: str) -> Iterator[tuple[str, str, str]]:
 
 def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_nothing_else() -> None:
     assert rights(manifest("ClusterRole", EXTENDER)) == {
-        ("", "namespaces", "", "get"),
         ("", "namespaces", "", "list"),
         ("", "namespaces", "", "watch"),
-        ("", "nodes", "", "get"),
         ("", "nodes", "", "list"),
         ("", "nodes", "", "watch"),
         ("", "pods", "", "get"),
@@ -85,9 +83,9 @@ def test_in_hold_mode_the_extender_may_change_pods_as_well() -> None:
 
 
 def test_where_hamis_plugin_runs_the_extender_may_lock_nodes_as_well() -> None:
-    """The lock is an annotation, and there is no smaller right."""
+    """The lock is an annotation, read and written, and there is no smaller right."""
     role, binding = (manifest(kind, "gang-extender-hami", HAMI) for kind in ("ClusterRole", "ClusterRoleBinding"))
-    assert rights(role) == {("", "nodes", "", "patch")}
+    assert rights(role) == {("", "nodes", "", "get"), ("", "nodes", "", "patch")}
     assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("ClusterRole", "gang-extender-hami")
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": EXTENDER, "namespace": "gang-extender"}]
     assert {m["kind"] for m in manifests(HAMI)} == {"ClusterRole", "ClusterRoleBinding"}
@@ -109,7 +107,6 @@ def test_the_lease_that_may_be_written_is_the_one_that_the_scheduler_is_told_to_
 
     assert role["metadata"]["namespace"] == election["resourceNamespace"]
     assert rights(role) == {
-        ("coordination.k8s.io", "leases", "", "create"),
         ("coordination.k8s.io", "leases", lease, "get"),
         ("coordination.k8s.io", "leases", lease, "update"),
     }

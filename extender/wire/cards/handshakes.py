@@ -30,8 +30,12 @@ HANDSHAKES: Final[Mapping[CardManager, Handshake]] = {
 
 
 def given_cards(pod: core_v1.Pod, request: CardRequest | BadCardRequest | None) -> tuple[CardShare, ...]:
-    """Return the cards that a bound pod was given, as far as anybody wrote it on the pod."""
-    return next((shares for each in _may_have_given(request) if (shares := each.given(pod))), ())
+    """Return the cards that a bound pod was given, as far as anybody wrote it on the pod.
+
+    Not more of them than it asks for: its owner may write there what he likes, and they are the node's.
+    """
+    shares = next((shares for each in _may_have_given(request) if (shares := each.given(pod))), ())
+    return shares[: sum(need.count for need in request.needs)] if isinstance(request, CardRequest) else shares
 
 
 def awaits_plugin(pod: core_v1.Pod, request: CardRequest | BadCardRequest | None) -> bool:

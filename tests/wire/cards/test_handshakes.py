@@ -11,6 +11,7 @@ from extender.decide.devices import choose_cards
 from extender.model.device import CHOICES, CardDialect, CardManager, CardNeed, CardRequest, CardShare, CardUse
 from extender.model.node import NodeRoom
 from extender.model.pod import Occupant
+from extender.wire.cards.exact_record import record_of
 from extender.wire.cards.handshake import CardChoice
 from extender.wire.cards.handshakes import HANDSHAKES, awaits_plugin, given_cards
 from tests.builders import GIB, a_node, a_shape
@@ -98,3 +99,10 @@ def test_a_pod_that_runs_or_has_ended_waits_for_no_plugin(phase: str) -> None:
     request = CardRequest(CardDialect.HAMI, (CardNeed(),))
     assert awaits_plugin(bound_pod(HAMI_POD), request)
     assert not awaits_plugin(bound_pod(HAMI_POD, phase=phase), request)
+
+
+def test_what_an_owner_writes_on_his_own_pod_gives_it_no_more_cards_than_it_asks_for() -> None:
+    entries = [CardShare(index, "", 1000, 16 * GIB) for index in range(4)]
+    written = record_of(a_choice(CardManager.OWN, CardDialect.KUBESHARE_1, *entries))
+    half = CardRequest(CardDialect.KUBESHARE_1, (CardNeed(core_milli=500, memory_milli=500),))
+    assert [share.index for share in given_cards(bound_pod(written), half)] == [0]
