@@ -72,6 +72,17 @@ def is_ok(url: str, tls: ssl.SSLContext | None = None) -> bool:
         return False
 
 
+def figures(url: str) -> dict[str, float]:
+    """Return the metrics that are served there, by name and labels; nothing while nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own processes' http
+            lines = answer.read().decode().splitlines()
+    except (urllib.error.URLError, OSError):
+        return {}
+    pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in pairs}
+
+
 class Process:
     """One process with its log file; it runs from construction on."""
 
