@@ -137,6 +137,12 @@ class Process:
             os.killpg(self.pid, signal.SIGKILL)
             self._popen.wait()
 
+    def kill(self) -> None:
+        """End it with SIGKILL, as a scenario's fault."""
+        self._is_stopped = True
+        os.killpg(self.pid, signal.SIGKILL)
+        self._popen.wait()
+
     def restart(self) -> None:
         """End it, if it has not ended, and start it again with the same log."""
         self.stop()

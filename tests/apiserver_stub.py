@@ -177,7 +177,7 @@ class ApiServerStub:
     def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
         end = start + int(request.query.get("limit", "1000000"))
-        items = [content for path, content in self.objects.items() if _collection(path) == request.path]
+        items = [content for path, content in self.objects.items() if request.path in _collections(path)]
         metadata = {"resourceVersion": str(self._version)}
         if end < len(items):
             metadata["continue"] = str(end)
@@ -314,6 +314,11 @@ def _collection(path: str) -> str:
     """Return the path under which an object is listed with those of all namespaces."""
     parts = path.split("/")[:-1]
     return "/".join([*parts[:-3], parts[-1]] if parts[-3] == "namespaces" else parts)
+
+
+def _collections(path: str) -> tuple[str, str]:
+    """Return the paths under which an object is listed: with those of all namespaces, and with those of its own."""
+    return _collection(path), path.rpartition("/")[0]
 
 
 def _resource(path: str) -> str:

@@ -78,9 +78,10 @@ async def running(
         extender = Extender(f"http://127.0.0.1:{server.port}", f"http://127.0.0.1:{server.probe_port}", session)
         await eventually_listening(server.probe_port, task)
         yield extender
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    if not task.done():
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def eventually_listening(port: int, task: asyncio.Task[None]) -> None:
