@@ -63,7 +63,8 @@ def _stopped_for_longer_than_the_lease(_: PairedCluster, leader: Pair) -> None:
     for part in leader.processes:
         leader.signal(part, signal.SIGCONT)
     time.sleep(KUBELET_S)  # kube-scheduler ends itself then
-    leader.start(("scheduler",))
+    if "scheduler" in leader.processes:
+        leader.start(("scheduler",))
 
 
 def _rolled(cluster: PairedCluster, leader: Pair) -> None:
@@ -71,6 +72,9 @@ def _rolled(cluster: PairedCluster, leader: Pair) -> None:
         pair.stop()
         pair.start()
 
+
+SERVICE_BLOWS = ("extender killed", "pair stopped for longer than its lease", "rolling update")
+"""Those that make sense where the kube-scheduler is elsewhere."""
 
 BLOWS: Mapping[str, Blow] = {
     "pair killed": _killed("extender", "scheduler"),
