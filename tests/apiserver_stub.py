@@ -205,7 +205,7 @@ class ApiServerStub:
         path = f"{collection}/{content['metadata']['name']}"
         if path in self.objects:
             return refusal(409, "already exists")
-        await self.put(path, content)
+        await self.put(path, {**content, "metadata": {"uid": f"uid of {path}", **content["metadata"]}})
         return web.json_response(self.objects[path], status=201)
 
     async def _update(self, path: str, content: Json) -> web.Response:

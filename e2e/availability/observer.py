@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from e2e.cluster import Namespace, Object
-from e2e.watching import follow_pods
+from e2e.watching import follow_on
 
 GANG = "gang.scheduling.koordinator.sh/name"
 MIN_AVAILABLE = "gang.scheduling.koordinator.sh/min-available"
@@ -30,8 +30,10 @@ class Observer:
         self._in_part_since_s: dict[str, float] = {}
         self._longest_in_part_s = 0.0
 
-    def see(self, _: str, pod: Object) -> None:
+    def see(self, event_type: str, pod: Object) -> None:
         """Take in one event; no pod is deleted here."""
+        if event_type == "ERROR":
+            return
         meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
         gang, uid = meta["annotations"][GANG], meta["uid"]
         self._size[gang] = int(meta["annotations"][MIN_AVAILABLE])
@@ -73,7 +75,7 @@ class Observer:
 
 @contextmanager
 def observe(namespace: Namespace, gpus: int) -> Iterator[Observer]:
-    """Follow the pods of the namespace in a thread of its own; fails at the end when the watch broke before."""
+    """Follow the pods of the namespace in a thread of its own."""
     observer = Observer(gpus)
-    with follow_pods(namespace, observer.see):
+    with follow_on(namespace.cluster, f"{namespace.path}/pods", observer.see):
         yield observer

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from extender.app import DRAIN_S
+from extender.config import load_config
 from tests.manifests.files import SERVICE, Object, manifest, scheduler_config
 from tests.manifests.test_rbac import rights
 
@@ -17,6 +18,11 @@ NAMES = {"server", "urlPrefix", "enableHTTPS", "tlsConfig"}
 def spec() -> Object:
     extender: Object = manifest("Deployment", "gang-extender", SERVICE)["spec"]["template"]["spec"]
     return extender
+
+
+def test_the_extender_accepts_the_configuration_that_it_is_given() -> None:
+    config = load_config(SERVICE / "config.yaml")
+    assert (config.server.address, config.leader_election.resource_namespace) == ("0.0.0.0", "gang-extender")  # noqa: S104
 
 
 def test_the_extenders_may_hold_the_lease_of_their_election_which_is_not_the_schedulers() -> None:

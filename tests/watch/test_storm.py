@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import os
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -19,11 +20,11 @@ from tests.builders import a_node, a_pod, pod_json
 from tests.eventually import eventually
 from tests.rig import Rig
 
-PODS = 12_500
-EVENTS = 4 * PODS
-"""50,000, which a large cluster was asked to bear within a minute; here they come as fast as they are taken."""
+PODS = int(os.environ.get("STORM_PODS", "1500"))
+"""Each of which makes four events, that come as fast as they are taken. STORM_PODS=12500 is for the 50,000 that a large
+cluster may see within a minute; tracing what is allocated makes it take half a minute of a processor."""
 
-MOST_BYTES = 60 * 2**20
+MOST_BYTES = 20 * 2**20 + 2048 * PODS
 """Above what it began with, at any time: most of it is who was deleted, of which 100,000 are remembered."""
 
 ANSWERED_S = 2.0
@@ -47,8 +48,8 @@ def storm() -> Iterator[bytes]:
             yield "".join(line.replace("NAME", f"w{index}") + "\n" for index in range(start, start + 100)).encode()
 
 
-@pytest.mark.timeout(300)  # tracemalloc makes it three times as slow
-async def test_fifty_thousand_events_leave_nothing_behind_and_filter_is_answered_meanwhile(
+@pytest.mark.timeout(300)
+async def test_a_storm_of_events_leaves_nothing_behind_and_filter_is_answered_meanwhile(
     stub: ApiServerStub, api: ApiServer, metrics: Metrics
 ) -> None:
     is_over = asyncio.Event()
