@@ -115,6 +115,11 @@ class Process:
         """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more, for whatever reason."""
+        return self._popen.poll() is not None
+
     def check(self) -> None:
         """Raise StartError if the process has ended, and not because it was stopped."""
         code = self._popen.poll()
