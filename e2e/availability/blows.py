@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from e2e.availability.observer import GANG, MIN_AVAILABLE, observe
+from e2e.availability.observer import GANG, MIN_AVAILABLE, Observer, observe
 from e2e.availability.pairs import LEASE_S, RETRY_S, Pair, PairedCluster, Part
 from e2e.cluster import DeadlineExceededError, Namespace, Object, wait_for
 from e2e.nodes import make_node
@@ -101,13 +101,19 @@ def strike(cluster: PairedCluster, name: str, gangs: int) -> Outcome:
             BLOWS[name](cluster, leader)
             rest.result()
         with suppress(DeadlineExceededError):  # what is missing is said below
-            wait_for(lambda: len(observer.bound_at_s) >= gangs * SIZE, WHOLE_S, "every gang runs")
+            wait_for(lambda: _is_all_bound(cluster, observer, gangs), WHOLE_S, "every gang runs")
         took_s = time.monotonic() - began_s
         faults = observer.faults(gangs, SIZE)
         outcome = Outcome(name, gangs, took_s, observer.longest_gap_s(), observer.longest_in_part_s(), faults)
     namespace.delete()
     cluster.delete_nodes()
     return outcome
+
+
+def _is_all_bound(cluster: PairedCluster, observer: Observer, gangs: int) -> bool:
+    for pair in cluster.pairs:
+        pair.revive()
+    return len(observer.bound_at_s) >= gangs * SIZE
 
 
 def _apply_all(namespace: Namespace, coming: Iterator[list[Object]]) -> None:

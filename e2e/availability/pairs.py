@@ -69,6 +69,11 @@ class Pair:
         for part in reversed(PARTS[self._cluster.mode]):
             self.processes[part].stop()
 
+    def revive(self) -> None:
+        """Start again what has ended by itself, as a kube-scheduler does that loses its lease on a busy machine."""
+        for part in [part for part, process in self.processes.items() if process.has_ended]:
+            self.start((part,))
+
     @property
     def leads(self) -> bool:
         """Whether its extender decides."""
@@ -121,9 +126,9 @@ class PairedCluster(Cluster):
         """Return the command of a kube-scheduler that serves on `port` and calls the extender on this one."""
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-scheduler")
         config = self.folder / f"scheduler-{name}.yaml"
-        config.write_text(
-            components.gang_scheduler_config(kubeconfig, f"127.0.0.1:{extender}", _election()), encoding="utf-8"
-        )
+        election = _election() if self.mode == "sidecar" else {"leaderElection": {"leaderElect": False}}
+        text = components.gang_scheduler_config(kubeconfig, f"127.0.0.1:{extender}", election)
+        config.write_text(text, encoding="utf-8")
         flags = components.gang_scheduler(self._credentials, kubeconfig, port, config)
         return [str(self._binaries["kube-scheduler"]), *flags]
 

@@ -24,7 +24,7 @@ PODS = int(os.environ.get("STORM_PODS", "1500"))
 """Each of which makes four events, that come as fast as they are taken. STORM_PODS=12500 is for the 50,000 that a large
 cluster may see within a minute; tracing what is allocated makes it take half a minute of a processor."""
 
-MOST_BYTES = 20 * 2**20 + 2048 * PODS
+MOST_BYTES = 2 * 2**20 + 1024 * PODS
 """Above what it began with, at any time: most of it is who was deleted, of which 100,000 are remembered."""
 
 ANSWERED_S = 2.0
