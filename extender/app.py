@@ -181,29 +181,12 @@ class App:
         self._releases = PodPatches(fenced, self._metrics.releases, self._is_wanted)
         self._recorder = EventRecorder(fenced, self._metrics, socket.gethostname(), time.time)
         self._statuses = PodGroupStatusWriter(fenced, self._metrics, POD_GROUP_PATHS)
-        self._cycle = Cycle(
-            self._cluster,
-            self._planner,
-            self._barrier,
-            self._turns,
-            Effects(
-                nominate=self._nominations.submit,
-                release=self._releases.submit,
-                announce=self._recorder.announce,
-                report=self._statuses.submit,
-            ),
-        )
+        self._cycle = Cycle(self._cluster, self._planner, self._barrier, self._turns, self._effects())
         locks = NodeLocks(fenced, self._turns.lock_use, time.time)
         posting = Posting(Binder(fenced, self._metrics), locks, time.time, gangs.binding_seconds)
         self._bind = Bind(self._cluster, self._planner, self._barrier, self._turns, posting)
-        answers = Answers(
-            filter=Filter(self._cluster, self._planner, config.percentage_of_nodes_to_score),
-            preempt=Preempt(self._cluster, self._planner),
-            bind=self._bind,
-            agreement=Agreement(self._cluster, self._metrics),
-        )
         self._certificates = Certificates(config.server.tls, self._metrics) if config.server.tls else None
-        self._verbs = Verbs(self._cluster, answers, self._metrics, self._why_not)
+        self._verbs = Verbs(self._cluster, self._answers(), self._metrics, self._why_not)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until told to stop, or until we have led and do so no longer."""
@@ -267,6 +250,22 @@ class App:
         self._term = term
         self._metrics.leading.set(1)
         _log.info("leading", term=term)
+
+    def _effects(self) -> Effects:
+        return Effects(
+            nominate=self._nominations.submit,
+            release=self._releases.submit,
+            announce=self._recorder.announce,
+            report=self._statuses.submit,
+        )
+
+    def _answers(self) -> Answers:
+        return Answers(
+            filter=Filter(self._cluster, self._planner, self._config.percentage_of_nodes_to_score),
+            preempt=Preempt(self._cluster, self._planner),
+            bind=self._bind,
+            agreement=Agreement(self._cluster, self._metrics),
+        )
 
     def _is_leading(self) -> bool:
         return bool(self._term) and self._lead.is_sure and self._lead.term == self._term
