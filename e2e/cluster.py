@@ -32,6 +32,7 @@ from e2e.processes import (
     DeadlineExceededError,
     Process,
     StartError,
+    figures,
     free_ports,
     is_ok,
     wait_for,
@@ -41,6 +42,7 @@ __all__ = ["Cluster", "DeadlineExceededError", "Mode", "Namespace", "Object", "S
 
 EXTENDER = "extender"
 GANG_SCHEDULER = "gang-scheduler"
+LEADING = "gang_extender_leading"
 
 Mode = Literal["filter", "hold"]
 """How pods wait that may not run yet: turned away by the filter verb, or held by a scheduling gate."""
@@ -301,7 +303,8 @@ class Cluster:
         return self._credentials.key.exists() and is_ok(f"{self._credentials.server}/readyz", self.tls)
 
     def _extender_is_ready(self) -> bool:
-        return is_ok(f"{self.probe_url}/readyz")
+        """Whether it decides; its kube-scheduler must have been elected for that."""
+        return is_ok(f"{self.probe_url}/readyz") and figures(f"{self.probe_url}/metrics").get(LEADING) == 1
 
     def _wait_ready(self, probes: Mapping[str, Callable[[], bool]]) -> None:
         waiting = dict(probes)

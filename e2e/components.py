@@ -22,6 +22,7 @@ _EXTENDER_SETTINGS = _REPOSITORY / "manifests" / "base" / "config.yaml"
 BASE_MANIFESTS = [
     _REPOSITORY / "manifests" / "base" / f"{name}.yaml" for name in ("namespace", "serviceaccounts", "rbac")
 ]
+SERVICE_RIGHTS = _REPOSITORY / "manifests" / "service" / "rbac.yaml"
 HOLD_RIGHTS = _REPOSITORY / "manifests" / "hold" / "rbac.yaml"
 HOLD_MANIFESTS = [_REPOSITORY / "manifests" / "hold" / "policy.yaml", HOLD_RIGHTS]
 

@@ -72,6 +72,17 @@ def is_ok(url: str, tls: ssl.SSLContext | None = None) -> bool:
         return False
 
 
+def figures(url: str) -> dict[str, float]:
+    """Return the metrics that are served there, by name and labels; nothing while nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own processes' http
+            lines = answer.read().decode().splitlines()
+    except (urllib.error.URLError, OSError):
+        return {}
+    pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in pairs}
+
+
 class Process:
     """One process with its log file; it runs from construction on."""
 
@@ -104,6 +115,11 @@ class Process:
         """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more, for whatever reason."""
+        return self._popen.poll() is not None
+
     def check(self) -> None:
         """Raise StartError if the process has ended, and not because it was stopped."""
         code = self._popen.poll()
@@ -125,6 +141,12 @@ class Process:
         except subprocess.TimeoutExpired:
             os.killpg(self.pid, signal.SIGKILL)
             self._popen.wait()
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a scenario's fault."""
+        self._is_stopped = True
+        os.killpg(self.pid, signal.SIGKILL)
+        self._popen.wait()
 
     def restart(self) -> None:
         """End it, if it has not ended, and start it again with the same log."""

@@ -46,6 +46,35 @@ def follow(cluster: Cluster, path: str, see: See) -> Iterator[None]:
         connection.close()
 
 
+@contextmanager
+def follow_on(cluster: Cluster, path: str, see: See) -> Iterator[None]:
+    """Show every event until the end, and what exists once more where the API server ended the watch before."""
+    is_over = threading.Event()
+    open_now: list[HTTPSConnection] = []
+
+    def read() -> None:
+        while not is_over.is_set():
+            with suppress(OSError, HTTPException, AssertionError):
+                connection, answer = _open_watch(cluster, path)
+                open_now[:] = [connection]
+                for line in answer:
+                    if line.endswith(b"\n"):
+                        event = orjson.loads(line)
+                        see(event["type"], event["object"])
+            is_over.wait(0.1)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for connection in open_now:
+            with suppress(OSError):
+                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+        thread.join()
+
+
 def _open_watch(cluster: Cluster, path: str) -> tuple[HTTPSConnection, HTTPResponse]:
     kubeconfig = orjson.loads(cluster.kubeconfig.read_bytes())
     server, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]

@@ -100,6 +100,26 @@ def _is_loopback(address: str) -> bool:
     return any(ip in network for network in _LOOPBACK)
 
 
+class LeaderElectionConfig(_Section):
+    """Who decides, where more than one runs."""
+
+    mode: Literal["sidecar", "service", "none"] = "sidecar"
+    """`sidecar`: beside each kube-scheduler, and active where that one leads: no call crosses the network, and there is
+    one election instead of two that could disagree. `service`: one for several kube-schedulers, by a lease of our own.
+    `none`: the only one, for a kube-scheduler without election."""
+
+    resource_name: str = "gang-scheduler"
+    """Of the lease. In mode sidecar it must be that of the kube-scheduler; the default is what
+    scheduler-config/dedicated.yaml has. In mode service no kube-scheduler may have the same."""
+
+    resource_namespace: str = "gang-extender"
+    """The same."""
+
+    lease_duration_seconds: Annotated[int, Field(ge=3, le=300)] = 15
+    """In mode service: after so long without a renewal another one takes over. kube-scheduler's own default; shorter
+    makes a slow API server cost the lead."""
+
+
 class GangConfig(_Section):
     """What makes a gang, and how long room is held for it."""
 
@@ -250,6 +270,7 @@ class GangExtenderConfiguration(_Section):
     kube-scheduler refused from one that it did not look at. The default is what scheduler-config/dedicated.yaml has."""
 
     server: ServerConfig = ServerConfig()
+    leader_election: LeaderElectionConfig = LeaderElectionConfig()
     gangs: GangConfig = GangConfig()
     gpus: GpuConfig = GpuConfig()
     topology: TopologyConfig = TopologyConfig()

@@ -70,17 +70,13 @@ class Cycle:
         self._complaints = Complaints(cluster.gangs)
         self._notices = Notices(cluster, planner.standings)
 
-    async def run(self, is_ready: Callable[[], bool], when_first_ready: Callable[[], None]) -> None:
+    async def run(self, is_ready: Callable[[], bool]) -> None:
         """Run cycles until cancelled; nothing is planned while the state cannot be trusted."""
-        was_ready = False
         changed = asyncio.Event()
         self._cluster.changes.on_change(changed.set)
         clock = asyncio.get_running_loop().time
         while True:
             ready = is_ready()
-            if ready and not was_ready:
-                was_ready = True
-                when_first_ready()
             started_s = clock()
             self.step(started_s, may_plan=ready)
             await asyncio.sleep(rest_s(clock() - started_s))

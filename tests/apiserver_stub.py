@@ -1,8 +1,8 @@
 """A stand-in for kube-apiserver on the loopback: objects, lists, watches, Bindings, patches, and faults on demand.
 
 It keeps the rules that our code leans on, as kube-apiserver 1.36 was seen to: pages with continue tokens, 410 for
-versions that are compacted away; 409 for a Binding of another UID or of a bound pod, and for a patch of another
-version; 422 for a patch of another UID.
+versions that are compacted away; 409 for a Binding of another UID or of a bound pod, and for a patch or an update of
+another version; 422 for a patch of another UID.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Call(NamedTuple):
-    """A request that came in; `verb` is one of list, watch, get, create, bind, patch."""
+    """A request that came in; `verb` is one of list, watch, get, create, update, bind, patch."""
 
     verb: str
     path: str
@@ -152,7 +152,7 @@ class ApiServerStub:
         finally:
             self._at_once[verb] -= 1
 
-    async def act(self, request: web.Request) -> web.StreamResponse:
+    async def act(self, request: web.Request) -> web.StreamResponse:  # noqa: PLR0911 - one for each verb
         """Do what is asked, as a healthy API server does."""
         match _verb(request):
             case "list" | "watch" if request.path not in self.installed:
@@ -164,7 +164,9 @@ class ApiServerStub:
             case "get" if request.path in self.objects:
                 return web.json_response(self.objects[request.path])
             case "create":
-                return self._create(request.path, await request.json())
+                return await self._create(request.path, await request.json())
+            case "update":
+                return await self._update(request.path, await request.json())
             case "bind":
                 return await self._bind(request.path.removesuffix("/binding"), await request.json())
             case "patch":
@@ -175,7 +177,7 @@ class ApiServerStub:
     def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
         end = start + int(request.query.get("limit", "1000000"))
-        items = [content for path, content in self.objects.items() if _collection(path) == request.path]
+        items = [content for path, content in self.objects.items() if request.path in _collections(path)]
         metadata = {"resourceVersion": str(self._version)}
         if end < len(items):
             metadata["continue"] = str(end)
@@ -199,12 +201,21 @@ class ApiServerStub:
                     await self._news.wait()
         return stream
 
-    def _create(self, collection: str, content: Json) -> web.Response:
+    async def _create(self, collection: str, content: Json) -> web.Response:
         path = f"{collection}/{content['metadata']['name']}"
         if path in self.objects:
             return refusal(409, "already exists")
-        self._store(path, content)
+        await self.put(path, {**content, "metadata": {"uid": f"uid of {path}", **content["metadata"]}})
         return web.json_response(self.objects[path], status=201)
+
+    async def _update(self, path: str, content: Json) -> web.Response:
+        before = self.objects.get(path)
+        if before is None:
+            return refusal(404, "not found")
+        if content["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
+            return refusal(409, "the object has been modified")
+        await self.put(path, content)
+        return web.json_response(self.objects[path])
 
     async def _bind(self, path: str, binding: Json) -> web.Response:
         pod = self.objects.get(path)
@@ -305,6 +316,11 @@ def _collection(path: str) -> str:
     return "/".join([*parts[:-3], parts[-1]] if parts[-3] == "namespaces" else parts)
 
 
+def _collections(path: str) -> tuple[str, str]:
+    """Return the paths under which an object is listed: with those of all namespaces, and with those of its own."""
+    return _collection(path), path.rpartition("/")[0]
+
+
 def _resource(path: str) -> str:
     """Return what kind of object is there: `pods`, or `podgroups.scheduling.volcano.sh`."""
     _, root, group, *_ = path.split("/")
@@ -316,6 +332,8 @@ def _verb(request: web.Request) -> str:
         return "bind" if request.path.endswith("/binding") else "create"
     if request.method == "PATCH":
         return "patch"
+    if request.method == "PUT":
+        return "update"
     if "watch" in request.query:
         return "watch"
     return "list" if "limit" in request.query else "get"

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from extender.app import serve
-from extender.config import GangConfig, GangExtenderConfiguration, ServerConfig
+from extender.config import GangConfig, GangExtenderConfiguration, LeaderElectionConfig, ServerConfig
 from extender.model.pod import HOLD_GATE
 from tests.apiserver_stub import ApiServerStub
 from tests.builders import gang_annotations, node_json, pod_json, uid_of
@@ -20,6 +20,7 @@ from tests.eventually import eventually
 
 PODS = "/api/v1/namespaces/default/pods"
 USUAL_GANGS = GangConfig()
+ALONE = LeaderElectionConfig(mode="none")
 
 
 @pytest.fixture
@@ -58,7 +59,10 @@ class Extender:
 
 @asynccontextmanager
 async def running(
-    kubeconfig: str, new_port: Callable[[], int], gangs: GangConfig = USUAL_GANGS
+    kubeconfig: str,
+    new_port: Callable[[], int],
+    gangs: GangConfig = USUAL_GANGS,
+    election: LeaderElectionConfig = ALONE,
 ) -> AsyncIterator[Extender]:
     server = ServerConfig(port=new_port(), probeAddress="127.0.0.1", probePort=new_port())
     config = GangExtenderConfiguration(
@@ -67,15 +71,17 @@ async def running(
         kubeconfig=kubeconfig,
         server=server,
         gangs=gangs,
+        leaderElection=election,
     )
     task = asyncio.create_task(serve(config))
     async with aiohttp.ClientSession() as session:
         extender = Extender(f"http://127.0.0.1:{server.port}", f"http://127.0.0.1:{server.probe_port}", session)
         await eventually_listening(server.probe_port, task)
         yield extender
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    if not task.done():
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def eventually_listening(port: int, task: asyncio.Task[None]) -> None:

@@ -36,7 +36,7 @@ async def test_long_cycles_leave_most_of_the_loop_to_the_verbs(monkeypatch: pyte
     started_s = time.monotonic()
     with suppress(TimeoutError):
         async with asyncio.timeout(0.5):
-            await rig.cycle.run(lambda: True, lambda: None)
+            await rig.cycle.run(lambda: True)
 
     rounds = (time.monotonic() - started_s) / (took_s * (1 + RESTS_FOR))
     assert 1 < cycles <= rounds + 1

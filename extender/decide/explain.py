@@ -44,6 +44,10 @@ OTHER_DOMAIN = "the members of the pod's gang that run are in another domain of 
 
 NOT_SYNCED = "gang extender: its cache is not synced with the API server yet"
 
+STANDING_BY = "gang extender: another one leads, or this one has only begun to"
+
+STOPPING = "gang extender: it is being stopped"
+
 
 def _named(key: GangKey) -> str:
     pod = solo_pod(key)

@@ -74,10 +74,9 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
 
     # 3. Who must find room, together? Each role's minimum first; above min-available, each one goes for itself.
     minimum, others = _role_minimums(gang, members, [*_roles(gang.in_place), *_roles(kept)])
-    there = Counter(_roles([*gang.in_place, *kept, *minimum]) if gang.role_minimums else ())
-    for role, least in gang.role_minimums:
-        if there[role] < least:
-            return Gathering(least, role)
+    short = _short_of_role(gang, [*gang.in_place, *kept, *minimum])
+    if short:
+        return short
     required = max(0 if minimum else 1, gang.needed - len(kept) - len(minimum))
     followers = expect_followers(gang)
     if followers:  # whom they follow is placed with them, first
@@ -89,9 +88,8 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     homes = homes_of([*((pod.role, pod.node_name) for pod in gang.bound), *((each.role, each.node) for each in kept)])
     ground = _Ground(snapshot, homes, avoid)
     place = partial(_place_beside, company, partial(_place, crew, needs, ground), ground)
-    found = place_near(
-        gang, [*crew.minimum, *crew.others], needs.required, snapshot, homes.keys() | company.nodes, place
-    )
+    beside = homes.keys() | company.nodes
+    found = place_near(gang, [*crew.minimum, *crew.others], needs.required, snapshot, beside, place)
     limit = needs if only_needed else None
     return found if isinstance(found, NoRoom) else Placed(_seated(gang, found.batches, limit, kept, ground))
 
@@ -203,6 +201,12 @@ def _role_minimums(
         else:
             others.append(member)
     return minimum, others
+
+
+def _short_of_role(gang: Gang, members: Sequence[AnyMember | Placement]) -> Gathering | None:
+    """Return the first role of which there are fewer than its minimum."""
+    there = Counter(_roles(members) if gang.role_minimums else ())
+    return next((Gathering(least, role) for role, least in gang.role_minimums if there[role] < least), None)
 
 
 def _roles(members: Iterable[AnyMember | Placement]) -> list[str]:

@@ -13,8 +13,9 @@ import orjson
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from extender.apiserver import ApiServer, NoAnswerError, Response
+from extender.apiserver import NoAnswerError, Response
 from extender.backoff import Backoff
+from extender.effects.fence import Requests
 from extender.effects.retry import settle
 from extender.model.pod import PodUid
 from extender.observe.metrics import Metrics
@@ -79,7 +80,7 @@ _POD = Decoder(_Pod)
 class Binder:
     """Posts Bindings; `bind` may run many times at once, also for the same pod."""
 
-    def __init__(self, api: ApiServer, metrics: Metrics, *, first_pause_s: float = 0.1) -> None:
+    def __init__(self, api: Requests, metrics: Metrics, *, first_pause_s: float = 0.1) -> None:
         self._api = api
         self._metrics = metrics
         self._first_pause_s = first_pause_s

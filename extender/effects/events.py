@@ -15,8 +15,9 @@ import structlog
 from cachetools import LRUCache, TTLCache
 from msgspec import Struct
 
-from extender.apiserver import JSON, MERGE_PATCH, ApiServer, Response
+from extender.apiserver import JSON, MERGE_PATCH, Response
 from extender.backoff import Backoff
+from extender.effects.fence import Requests
 from extender.effects.retry import settle
 from extender.model.announcement import Announcement
 from extender.model.pod import PodUid
@@ -62,7 +63,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        api: ApiServer,
+        api: Requests,
         metrics: Metrics,
         instance: str,
         now_s: Callable[[], float],
@@ -90,6 +91,11 @@ class EventRecorder:
         while True:
             announcement = await self._waiting.get()
             self._count(await self._write(announcement))
+            self._waiting.task_done()
+
+    async def until_written(self) -> None:
+        """Wait until all that was announced is written."""
+        await self._waiting.join()
 
     async def _write(self, announcement: Announcement) -> Result:
         if not self._take_token(announcement.pod.uid):

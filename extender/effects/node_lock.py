@@ -12,9 +12,10 @@ import orjson
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import Decoder
 
-from extender.apiserver import MERGE_PATCH, ApiServer, NoAnswerError, Response
+from extender.apiserver import MERGE_PATCH, NoAnswerError, Response
 from extender.backoff import Backoff
 from extender.decide.explain import name_before
+from extender.effects.fence import Requests
 from extender.effects.retry import TRY_S, settle
 from extender.model.pod import Pod
 from extender.wire.cards.node_lock import EXPIRES_S, LockUse, NodeLock, read_lock
@@ -55,7 +56,7 @@ class NodeLocks:
 
     def __init__(
         self,
-        api: ApiServer,
+        api: Requests,
         use: Callable[[str, str, str], LockUse],
         epoch_s: Callable[[], float],
         *,

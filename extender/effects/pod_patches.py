@@ -13,8 +13,9 @@ import structlog
 from msgspec import Struct
 from prometheus_client import Counter
 
-from extender.apiserver import ApiServer, Response
+from extender.apiserver import Response
 from extender.backoff import Backoff
+from extender.effects.fence import Requests
 from extender.effects.retry import TRIES, TRY_S, settle
 from extender.model.pod import PodUid
 
@@ -54,7 +55,7 @@ class PodPatches(Generic[P]):
 
     def __init__(
         self,
-        api: ApiServer,
+        api: Requests,
         results: Counter,
         is_wanted: Callable[[P], bool],
         *,

@@ -10,8 +10,9 @@ import orjson
 import structlog
 from msgspec import structs
 
-from extender.apiserver import MERGE_PATCH, ApiServer, Response
+from extender.apiserver import MERGE_PATCH, Response
 from extender.backoff import Backoff
+from extender.effects.fence import Requests
 from extender.effects.retry import TRIES, TRY_S, settle
 from extender.model.pod_group import KOORDINATOR, StatusReport
 from extender.observe.metrics import Metrics
@@ -28,7 +29,7 @@ class PodGroupStatusWriter:
     """Writes the latest status of each PodGroup. `paths` are those of the APIs, by group."""
 
     def __init__(
-        self, api: ApiServer, metrics: Metrics, paths: dict[str, str], *, settling_s: float = SETTLING_S
+        self, api: Requests, metrics: Metrics, paths: dict[str, str], *, settling_s: float = SETTLING_S
     ) -> None:
         self._api = api
         self._metrics = metrics

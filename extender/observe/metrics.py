@@ -35,6 +35,7 @@ class Metrics:
             "plugin",
             "direction",
         )
+        self.leading = self._gauge("leading", "Whether it decides here: 1, or 0 while it stands by.")
         self.gangs = self._gauge("gangs", "Gangs by state.", "state")
         self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
         self.tasks = self._gauge("tasks", "What goes on at the same time: watches, writers, calls that wait.")

@@ -223,6 +223,10 @@ class Cluster:
             self.upsert_pod(pod)
         return self.pods.get(pod.uid) or as_member(pod, self.gangs, self._derives_for)
 
+    def was_deleted(self, uid: PodUid) -> bool:
+        """Whether the pod was here and is gone."""
+        return uid in self._deleted
+
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
         self._deleted[uid] = True

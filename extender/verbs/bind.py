@@ -83,9 +83,18 @@ class Bind:
         self._turns = turns
         self._posting = posting
         self._seats = Seats(cluster)
+        self.under_way = 0
+        """Calls without an answer."""
 
     async def bind(self, args: BindingArgs, is_connected: Callable[[], bool], now_s: Callable[[], float]) -> str:
         """Return "" once the pod is bound to the node, or why it is not; waits for the pod's gang, and for its turn."""
+        self.under_way += 1
+        try:
+            return await self._bind(args, is_connected, now_s)
+        finally:
+            self.under_way -= 1
+
+    async def _bind(self, args: BindingArgs, is_connected: Callable[[], bool], now_s: Callable[[], float]) -> str:
         came_s = now_s()
         pod = self._cluster.pods.get(args.uid)
         if pod is None:

@@ -1,12 +1,13 @@
 """Is the extender alive, is it ready, and what does it count? /livez, /readyz and /metrics.
 
 Ready means that every watch has delivered its list and the API server was heard of lately: only then the state can be
-trusted. Alive means no more than that the event loop answers.
+trusted. Behind a Service it also means that this one leads, so that calls come to no other; beside a kube-scheduler it
+does not, since that one calls nobody while it stands by. Alive means no more than that the event loop answers.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from aiohttp import web
@@ -30,12 +31,15 @@ GANG_STATES = ("undeclared", "gathering", "waiting", "placed", "stranded", "runn
 
 
 class Health:
-    """The endpoints for kubelet and Prometheus; `watches` by resource."""
+    """The endpoints for kubelet and Prometheus; `watches` by resource. `why_not` says what else keeps us from ready."""
 
-    def __init__(self, cluster: Cluster, watches: Mapping[str, Watch], metrics: Metrics) -> None:
+    def __init__(
+        self, cluster: Cluster, watches: Mapping[str, Watch], metrics: Metrics, why_not: Callable[[], str]
+    ) -> None:
         self._cluster = cluster
         self._watches = watches
         self._metrics = metrics
+        self._why_not = why_not
 
     def routes(self) -> list[web.RouteDef]:
         """Return one route per endpoint."""
@@ -54,10 +58,11 @@ class Health:
         return web.Response(text="ok\n")
 
     async def readyz(self, request: web.Request) -> web.Response:
-        """Answer 200 or 503; `?verbose` and any failure list every watch."""
-        problems = {resource: self._problem(watch) for resource, watch in self._watches.items()}
+        """Answer 200 or 503; `?verbose` and any failure list every part."""
+        problems = {f"watch {resource}": self._problem(watch) for resource, watch in self._watches.items()}
+        problems["leader"] = self._why_not()
         ready = not any(problems.values())
-        lines = [f"[-]watch {what} {why}" if why else f"[+]watch {what} ok" for what, why in problems.items()]
+        lines = [f"[-]{what} {why}" if why else f"[+]{what} ok" for what, why in problems.items()]
         text = "\n".join([*lines, f"readyz check {'passed' if ready else 'failed'}", ""])
         return web.Response(status=200 if ready else 503, text="ok\n" if ready and not _verbose(request) else text)
 

@@ -14,7 +14,6 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from msgspec import Struct
 
-from extender.decide.explain import NOT_SYNCED
 from extender.model.pod import Pod, PodUid
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
@@ -54,13 +53,13 @@ class Answers(Struct, frozen=True):
 
 
 class Verbs:
-    """The verbs' HTTP side. `is_ready` says whether the state can be trusted."""
+    """The verbs' HTTP side. `why_not` says why nothing is decided here now; empty when it is."""
 
-    def __init__(self, cluster: Cluster, answers: Answers, metrics: Metrics, is_ready: Callable[[], bool]) -> None:
+    def __init__(self, cluster: Cluster, answers: Answers, metrics: Metrics, why_not: Callable[[], str]) -> None:
         self._cluster = cluster
         self._answers = answers
         self._metrics = metrics
-        self._is_ready = is_ready
+        self._why_not = why_not
 
     def routes(self) -> list[web.RouteDef]:
         """Return one route per verb."""
@@ -74,8 +73,8 @@ class Verbs:
     async def filter(self, request: web.Request) -> web.Response:
         """Answer ExtenderArgs with an ExtenderFilterResult."""
         args = decode_args(await request.read(), self._known)
-        if not self._is_ready():
-            return _json(encode_filter_error(NOT_SYNCED))
+        if why_not := self._why_not():
+            return _json(encode_filter_error(why_not))
         if self._answers.filter.has_rejected(args.pod.uid):
             self._metrics.repeat_filter_calls.inc()
         self._answers.agreement.compare(args)
@@ -88,9 +87,9 @@ class Verbs:
         return _json(encode_priorities(prioritize(self._cluster, args)))
 
     async def preempt(self, request: web.Request) -> web.Response:
-        """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult; a veto while the state is not known."""
+        """Answer ExtenderPreemptionArgs with an ExtenderPreemptionResult; a veto while nothing is decided here."""
         args = decode_preemption_args(await request.read())
-        return _json(encode_preemption(self._answers.preempt.answer(args, _now_s()) if self._is_ready() else {}))
+        return _json(encode_preemption({} if self._why_not() else self._answers.preempt.answer(args, _now_s())))
 
     def _known(self, uid: PodUid) -> Pod | None:
         """Return the pod as we know it, unless kube-scheduler must know another version: a held pod it never tries."""
@@ -100,8 +99,8 @@ class Verbs:
     async def bind(self, request: web.Request) -> web.Response:
         """Answer ExtenderBindingArgs with an ExtenderBindingResult, when the pod's gang is complete."""
         args = decode_binding_args(await request.read())
-        if not self._is_ready():
-            return _json(encode_binding(NOT_SYNCED))
+        if why_not := self._why_not():
+            return _json(encode_binding(why_not))
 
         def is_connected() -> bool:
             return request.transport is not None and not request.transport.is_closing()

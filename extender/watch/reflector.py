@@ -46,7 +46,7 @@ class Source(Struct, Generic[M], frozen=True):
     """What to watch and whom to tell. The three functions are called in the event loop and must not wait.
 
     `replace` gets all objects there are, so that those it does not name are gone; `resource` is the plural name. An
-    `optional` kind may not be installed.
+    `optional` kind may not be installed. A `field_selector` leaves others out.
     """
 
     resource: str
@@ -56,6 +56,7 @@ class Source(Struct, Generic[M], frozen=True):
     upsert: Callable[[M], None]
     remove: Callable[[ObjectId], None]
     optional: bool = False
+    field_selector: str = ""
 
 
 class Pace(Struct, frozen=True):
@@ -158,7 +159,7 @@ class Reflector(Generic[M]):
 
     async def _list(self) -> None:
         objects: list[M] = []
-        query = {"limit": str(self._pace.page_size)}
+        query = {"limit": str(self._pace.page_size)} | self._selected()
         while True:
             page = await self._page(query)
             objects += [seen.object for seen in page.objects]
@@ -185,7 +186,7 @@ class Reflector(Generic[M]):
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(round(self._uniform(*self._pace.watch_s))),
-        }
+        } | self._selected()
         async with self._api.stream(self.source.path, query=query, silence_s=self._pace.silence_s) as lines:
             self._contact_s = _now_s()
             async for line in lines:
@@ -193,6 +194,9 @@ class Reflector(Generic[M]):
                 if end is not None:
                     return end
         return _End("ended", "the API server ended the watch")
+
+    def _selected(self) -> dict[str, str]:
+        return {"fieldSelector": self.source.field_selector} if self.source.field_selector else {}
 
     def _take(self, line: bytes) -> _End | None:
         try:

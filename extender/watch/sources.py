@@ -1,11 +1,13 @@
 """What do we watch? Another kind is one more row or function here and one more `Kind` in `wire.kube`."""
 
+from collections.abc import Callable
 from typing import Final
 
 from extender.model.claim import gang_key, job_key
 from extender.model.device import CardPolicy, NodeCards
 from extender.model.disruption_budget import DisruptionBudget, budget_key
 from extender.model.job import TrainingJob
+from extender.model.lease import LeaseRecord
 from extender.model.namespace import Namespace
 from extender.model.node import Node
 from extender.model.pod import Pod
@@ -25,6 +27,7 @@ from extender.wire.kube import (
     device_kind,
     node_kind,
 )
+from extender.wire.leases import LEASES
 
 POD_GROUP_PATHS: Final = {
     UPSTREAM: f"/apis/{UPSTREAM}/v1alpha2",
@@ -36,6 +39,19 @@ POD_GROUP_PATHS: Final = {
 
 JOB_VERSIONS: Final = {TF_JOB: "v1", PYTORCH_JOB: "v1", ELASTIC_JOB: "v1alpha1", TORCH_JOB: "v1alpha1", BATCH_JOB: "v1"}
 """By kind."""
+
+
+def leases(path: str, name: str, tell: Callable[[], None]) -> Source[LeaseRecord]:
+    """One lease, of which it is only told that it changed; RBAC allows no other."""
+    return Source(
+        resource="leases.coordination.k8s.io",
+        path=path,
+        kind=LEASES,
+        replace=lambda _: tell(),
+        upsert=lambda _: tell(),
+        remove=lambda _: tell(),
+        field_selector=f"metadata.name={name}",
+    )
 
 
 def pods(cluster: Cluster) -> Source[Pod]:

@@ -77,14 +77,14 @@ class World:
 
     async def _start(self) -> TestClient[Request, Application]:
         rig = self.rig
-        health = Health(rig.cluster, {}, self.metrics)
+        health = Health(rig.cluster, {}, self.metrics, lambda: "")
         answers = Answers(
             filter=rig.filter,
             preempt=Preempt(rig.cluster, rig.planner),
             bind=rig.bind_with(self.binder),
             agreement=Agreement(rig.cluster, self.metrics),
         )
-        verbs = Verbs(rig.cluster, answers, self.metrics, health.is_ready)
+        verbs = Verbs(rig.cluster, answers, self.metrics, lambda: "")
         app = make_app(verbs, health.routes(), self.metrics, CONFIG.server.max_body_mib * 2**20)
         client: TestClient[Request, Application] = TestClient(TestServer(app))
         await client.start_server()

@@ -15,6 +15,7 @@ HOLD = ROOT / "manifests" / "hold"
 GPU_ENV = ROOT / "manifests" / "gpu-env"
 HAMI = ROOT / "manifests" / "hami"
 TLS = ROOT / "manifests" / "tls"
+SERVICE = ROOT / "manifests" / "service"
 SCHEDULER_CONFIG = ROOT / "scheduler-config"
 
 

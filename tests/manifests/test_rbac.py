@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from extender.config import LeaderElectionConfig
 from extender.model.device import CardPolicy
 from extender.state.cluster import Cluster
 from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS, devices, jobs, pod_groups
@@ -70,7 +71,22 @@ def test_the_extender_may_read_what_it_decides_on_bind_nominate_and_report_and_n
         ("events.k8s.io", "events", "", "create"),
         ("events.k8s.io", "events", "", "patch"),
     } | {(group, resource, "", verb) for group, resource in DECLARE_GANGS for verb in ("list", "watch")}
-    assert list(roles_of(EXTENDER)) == [("the cluster", "ClusterRole", EXTENDER)]
+    assert set(roles_of(EXTENDER)) == {
+        ("the cluster", "ClusterRole", EXTENDER),
+        ("gang-extender", "Role", EXTENDER),
+    }
+
+
+def test_the_extender_may_follow_the_election_of_its_scheduler_and_not_take_part() -> None:
+    election = scheduler_config("dedicated.yaml")["leaderElection"]
+    role = manifest("Role", EXTENDER)
+    assert role["metadata"]["namespace"] == election["resourceNamespace"]
+    assert rights(role) == {
+        ("coordination.k8s.io", "leases", election["resourceName"], verb) for verb in ("get", "list", "watch")
+    }
+    followed = LeaderElectionConfig()
+    assert (followed.mode, followed.resource_namespace) == ("sidecar", election["resourceNamespace"])
+    assert followed.resource_name == election["resourceName"]
 
 
 def test_in_hold_mode_the_extender_may_change_pods_as_well() -> None:

@@ -8,6 +8,7 @@ from aiohttp.test_utils import TestClient
 from aiohttp.web import Application, Request
 from structlog.testing import capture_logs
 
+from extender.decide.explain import NOT_SYNCED
 from extender.effects.binding import Binding, BindOutcome
 from extender.observe.metrics import Metrics
 from extender.verbs.agreement import Agreement
@@ -51,10 +52,10 @@ def metrics() -> Metrics:
 @pytest.fixture
 async def client(aiohttp_client: Any, watched: Watched, metrics: Metrics) -> Client:
     rig = Rig(a_node("n1"), a_node("n2"))
-    health = Health(rig.cluster, {"pods": watched, "nodes": Watched()}, metrics)
+    health = Health(rig.cluster, {"pods": watched, "nodes": Watched()}, metrics, str)
     bind = rig.bind_with(AlwaysBound())
     answers = Answers(rig.filter, Preempt(rig.cluster, rig.planner), bind, Agreement(rig.cluster, metrics))
-    verbs = Verbs(rig.cluster, answers, metrics, health.is_ready)
+    verbs = Verbs(rig.cluster, answers, metrics, lambda: "" if health.is_ready() else NOT_SYNCED)
     client: Client = await aiohttp_client(make_app(verbs, health.routes(), metrics, max_body_bytes=20_000))
     return client
 

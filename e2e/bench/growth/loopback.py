@@ -120,7 +120,7 @@ async def serving(world: World) -> AsyncIterator[Client]:
         bind=bind,
         agreement=Agreement(cluster, metrics),
     )
-    verbs = Verbs(cluster, answers, metrics, lambda: True)
+    verbs = Verbs(cluster, answers, metrics, str)
     app = make_app(verbs, [web.post(NOTHING, _nothing)], metrics, ServerConfig().max_body_mib * 2**20)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
