@@ -15,6 +15,12 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.build_info = Info("gang_extender_build", "What runs here.", registry=self.registry)
         self.build_info.info({"version": version, "python": platform.python_version()})
+        self._count_calls()
+        self._gauge_state()
+        self._count_watches()
+        self._count_writes()
+
+    def _count_calls(self) -> None:
         self.verb_duration = Histogram(
             "gang_extender_verb_duration_seconds",
             "How long kube-scheduler waited for an answer.",
@@ -35,24 +41,6 @@ class Metrics:
             "plugin",
             "direction",
         )
-        self.leading = self._gauge("leading", "Whether it decides here: 1, or 0 while it stands by.")
-        self.gangs = self._gauge("gangs", "Gangs by state.", "state")
-        self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
-        self.tasks = self._gauge("tasks", "What goes on at the same time: watches, writers, calls that wait.")
-        self.held_binds = self._gauge("held_binds", "Bind calls that wait for their gang.")
-        self.queued_binds = self._gauge(
-            "queued_binds", "Bind calls that wait until a GPU device plugin has taken up the pod before them."
-        )
-        self.watch_reconnects = self._counter(
-            "watch_reconnects", "Ends of a list or watch, each followed by another try.", "resource", "reason"
-        )
-        self.watch_skipped_objects = self._counter(
-            "watch_skipped_objects", "Listed or watched objects that could not be decoded.", "resource"
-        )
-        self.bindings = self._counter("bindings", "Pods that were to be bound.", "result")
-        self.nominations = self._counter("nominations", "Changes of status.nominatedNodeName.", "result")
-        self.releases = self._counter("releases", "Pods whose scheduling gate was to be taken off.", "result")
-        self.pod_group_statuses = self._counter("pod_group_statuses", "Changes of a PodGroup's status.", "result")
         self.tls_reloads = self._counter(
             "tls_reloads",
             "Looks at the TLS files that found new ones: taken, or refused (at each look until they are mended).",
@@ -61,6 +49,30 @@ class Metrics:
         self.tls_refusals = self._counter(
             "tls_refusals", "Clients of the verbs that were sent away: their certificate, or that they had none."
         )
+
+    def _gauge_state(self) -> None:
+        self.leading = self._gauge("leading", "Whether it decides here: 1, or 0 while it stands by.")
+        self.gangs = self._gauge("gangs", "Gangs by state.", "state")
+        self.reservations = self._gauge("reservations", "Members that room is held for and that are not bound yet.")
+        self.tasks = self._gauge("tasks", "What goes on at the same time: watches, writers, calls that wait.")
+        self.held_binds = self._gauge("held_binds", "Bind calls that wait for their gang.")
+        self.queued_binds = self._gauge(
+            "queued_binds", "Bind calls that wait until a GPU device plugin has taken up the pod before them."
+        )
+
+    def _count_watches(self) -> None:
+        self.watch_reconnects = self._counter(
+            "watch_reconnects", "Ends of a list or watch, each followed by another try.", "resource", "reason"
+        )
+        self.watch_skipped_objects = self._counter(
+            "watch_skipped_objects", "Listed or watched objects that could not be decoded.", "resource"
+        )
+
+    def _count_writes(self) -> None:
+        self.bindings = self._counter("bindings", "Pods that were to be bound.", "result")
+        self.nominations = self._counter("nominations", "Changes of status.nominatedNodeName.", "result")
+        self.releases = self._counter("releases", "Pods whose scheduling gate was to be taken off.", "result")
+        self.pod_group_statuses = self._counter("pod_group_statuses", "Changes of a PodGroup's status.", "result")
         self.events = self._counter("events", "Announcements to be written as Events.", "result")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
