@@ -1,0 +1,77 @@
+"""What happened on the API server, from the first event on? By watches of our own, which no proxy touches.
+
+It is judged live, a second late so that events of pods and nodes can be put in order, and anew as a whole at the end.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from e2e.client import Object
+from e2e.cluster import Cluster
+from e2e.faults.checker import Bounds, Checker, Event, Violation, differences, judge
+from e2e.watching import follow
+
+_WATCHED = ("/api/v1/nodes", "/api/v1/pods")
+_ORDERED_AFTER_S = 1.0  # by then the watch of the other kind has told, too
+
+
+class History:
+    """All events of nodes and pods since its start; made by `recorded`."""
+
+    def __init__(self, cluster: Cluster, bounds: Bounds) -> None:
+        self.events: list[Event] = []
+        self.live = Checker(bounds)
+        self._cluster = cluster
+        self._bounds = bounds
+        self._new: list[Event] = []
+        self._turn = threading.Lock()
+
+    def take(self, event_type: str, obj: Object) -> None:
+        """Keep an event; called in the threads of the watches."""
+        if event_type not in ("ADDED", "MODIFIED", "DELETED"):
+            raise ValueError(f"the checker's own watch says {event_type}: {obj}")
+        event = Event(time.monotonic(), event_type, obj)  # type: ignore[arg-type] # as was just asked
+        with self._turn:
+            self.events.append(event)
+            self._new.append(event)
+
+    def look(self) -> list[Violation]:
+        """Judge what came so far; return all violations found up to now."""
+        now_s = time.monotonic()
+        with self._turn:
+            ready = [event for event in self._new if event.at_s <= now_s - _ORDERED_AFTER_S]
+            self._new = [event for event in self._new if event.at_s > now_s - _ORDERED_AFTER_S]
+        for event in sorted(ready, key=lambda each: each.version):
+            self.live.see(event)
+        self.live.look(now_s - _ORDERED_AFTER_S)
+        return self.live.violations
+
+    def judged(self) -> Checker:
+        """Judge everything anew, in its true order; having looked away counts as a violation."""
+        existing = [obj for path in _WATCHED for obj in self._cluster.api.get(path)["items"]]
+        end_s = time.monotonic() + 10 * _ORDERED_AFTER_S
+        while (missed := self._missed(existing)) and time.monotonic() < end_s:
+            time.sleep(0.1)
+            existing = [obj for path in _WATCHED for obj in self._cluster.api.get(path)["items"]]
+        checker = judge(self._all(), self._bounds, time.monotonic())
+        checker.violations += [Violation("the checker looked away", end_s, text) for text in missed]
+        return checker
+
+    def _missed(self, existing: list[Object]) -> list[str]:
+        return list(differences(self._all(), existing))
+
+    def _all(self) -> list[Event]:
+        with self._turn:
+            return list(self.events)
+
+
+@contextmanager
+def recorded(cluster: Cluster, bounds: Bounds) -> Iterator[History]:
+    """Watch until the end; fails there when a watch broke before."""
+    history = History(cluster, bounds)
+    with ExitStack() as watches:
+        for path in _WATCHED:
+            watches.enter_context(follow(cluster, path, history.take))
+        yield history
