@@ -83,7 +83,8 @@ class Cluster:
         self.logs = folder / "logs"
         self.logs.mkdir()
         server, self._extender, self._probe, *self._ports = free_ports(6)
-        self._credentials = credentials.Credentials(folder, f"https://127.0.0.1:{server}")
+        self.api_url = f"https://127.0.0.1:{server}"
+        self._credentials = credentials.Credentials(folder, self.api_url)
         self.kubeconfig = self._credentials.user_kubeconfig(credentials.ADMIN)
         self.api = ApiClient.from_kubeconfig(self.kubeconfig)
         self.extender_url = f"http://127.0.0.1:{self._extender}"
