@@ -5,7 +5,7 @@ node until it is gone.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from e2e.client import Object
 from e2e.faults.reading import (
@@ -77,41 +77,39 @@ class CardsWithinSize:
     """The sums of shares by card. Whoever has whole GPUs that nobody chose must not share a node with shares."""
 
     def __init__(self) -> None:
-        self._cards: dict[str, list[str]] = {}
+        self._cards: dict[str, Mapping[str, int]] = {}
         self._occupied = _Occupied()
         self.given = 0
 
     def see_node(self, node: Object, *, gone: bool) -> None:
-        """Take in a node."""
-        if gone:
-            self._cards.pop(node["metadata"]["name"], None)
-        else:
+        """Take in a node; the cards of one that is gone are still its pods'."""
+        if not gone:
             self._cards[node["metadata"]["name"]] = cards_of(node)
 
     def see_pod(self, pod: Object, *, gone: bool) -> Iterator[str]:
         """Take in a pod; yield what is wrong."""
         if not self._occupied.is_new(pod, gone=gone):
             return
-        node, shares = node_of(pod), shares_of(pod)
-        if shares is not None:
+        node = node_of(pod)
+        cards, here = self._cards.get(node, {}), self._occupied.on[node].values()
+        given = {name_of(each): shares_of(each, cards) or {} for each in here}
+        if wanted_cards(pod):
             self.given += 1
-            yield from self._misgiven(pod, shares)
-        used = added_up(shares_of(each) or {} for each in self._occupied.on[node].values())
+            yield from self._misgiven(pod, given[name_of(pod)])
+        used = added_up(given.values())
         for uuid, share in used.items():
             if share > 1:
-                holders = [
-                    name_of(each) for each in self._occupied.on[node].values() if uuid in (shares_of(each) or ())
-                ]
-                yield f"card {uuid} of node {node} is given away {float(share):g} times, to {sorted(holders)}"
-        if used and any(GPU in requests_of(each) for each in self._occupied.on[node].values()):
+                holders = sorted(name for name, shares in given.items() if uuid in shares)
+                yield f"card {uuid} of node {node} is given away {float(share):g} times, to {holders}"
+        if used and any(GPU in requests_of(each) for each in here):
             yield f"node {node} has shares of cards and pods with whole GPUs, {name_of(pod)} the last"
 
     def _misgiven(self, pod: Object, given: Collection[str]) -> Iterator[str]:
         node = node_of(pod)
         if len(given) != wanted_cards(pod):
             yield f"pod {name_of(pod)} asks for {wanted_cards(pod)} cards and was given {list(given)}"
-        if node in self._cards and not set(given) <= set(self._cards[node]):
-            yield f"pod {name_of(pod)} was given {list(given)}, but node {node} has {self._cards[node]}"
+        if node in self._cards and not set(given) <= self._cards[node].keys():
+            yield f"pod {name_of(pod)} was given {list(given)}, but node {node} has {list(self._cards[node])}"
 
 
 class BoundOnce:

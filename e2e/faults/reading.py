@@ -13,7 +13,11 @@ GPU = "nvidia.com/gpu"
 HOLD_GATE_PREFIX = "gang-extender.io/"
 
 _SHARE = "kubeshare/gpu_request"
-_CARDS = "kubeshare/gpu_info"
+_KUBESHARE_CARDS = "kubeshare/gpu_info"
+_VOLCANO_CARDS = "volcano.sh/node-vgpu-register"
+_VOLCANO_GIVEN = "volcano.sh/vgpu-ids-new"
+_VOLCANO_CARD_COUNT = "volcano.sh/vgpu-number"
+_NO_RESOURCES = ("volcano.sh/vgpu-memory",)  # kube-scheduler is told to ignore it: it says how much of each card
 _UNITS = {"m": Fraction(1, 1000), "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9)}
 _UNITS |= {f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGT", start=1)}
 
@@ -90,7 +94,7 @@ def added_up(amounts: Iterable[Mapping[str, Fraction]]) -> dict[str, Fraction]:
 def _requests(container: Object) -> dict[str, Fraction]:
     resources = container.get("resources", {})
     texts = {**resources.get("limits", {}), **resources.get("requests", {})}
-    return {resource: amount(text) for resource, text in texts.items()}
+    return {resource: amount(text) for resource, text in texts.items() if resource not in _NO_RESOURCES}
 
 
 def offer_of(node: Object) -> Mapping[str, Fraction]:
@@ -98,24 +102,35 @@ def offer_of(node: Object) -> Mapping[str, Fraction]:
     return {resource: amount(text) for resource, text in node["status"].get("allocatable", {}).items()}
 
 
-def cards_of(node: Object) -> list[str]:
-    """Return the UUIDs that KubeShare's collector lists on the node."""
-    listed = annotations_of(node).get(_CARDS, "")
-    return [entry.partition(":")[0] for entry in listed.split(",") if entry]
+def cards_of(node: Object) -> Mapping[str, int]:
+    """Return the MiB of each card by UUID, as KubeShare's collector or Volcano's plugin lists them on the node."""
+    said = annotations_of(node)
+    listed = (entry.split(":") for entry in said.get(_KUBESHARE_CARDS, "").split(",") if entry)
+    registered = (entry.split(",") for entry in said.get(_VOLCANO_CARDS, "").split(":") if entry)
+    return {uuid: int(mib) for uuid, mib in listed} | {uuid: int(mib) for uuid, _, mib, *_ in registered}
 
 
-def shares_of(pod: Object) -> Mapping[str, Fraction] | None:
-    """Return how much of which card a bound pod was given; None where it asks for no share in KubeShare's terms."""
+def shares_of(pod: Object, cards: Mapping[str, int]) -> Mapping[str, Fraction] | None:
+    """Return how much of which card a bound pod was given; None where it asks for none in either's terms.
+
+    Of a card that is not among the node's cards it was given all.
+    """
     said = annotations_of(pod)
-    if _SHARE not in said:
+    if _SHARE in said:
+        wanted = min(Fraction(said[_SHARE]), Fraction(1))
+        return {uuid: wanted for uuid in said.get(VISIBLE_DEVICES, "").split(",") if uuid}
+    if wanted_cards(pod) == 0:
         return None
-    wanted = Fraction(said[_SHARE])
-    return {uuid: min(wanted, Fraction(1)) for uuid in said.get(VISIBLE_DEVICES, "").split(",") if uuid}
+    entries = (entry.split(",") for entry in said.get(_VOLCANO_GIVEN, "").replace(";", ":").split(":") if entry)
+    return {uuid: Fraction(int(mib), cards.get(uuid, int(mib))) for uuid, _, mib, _ in entries}
 
 
 def wanted_cards(pod: Object) -> int:
-    """Return how many cards a pod that asks in KubeShare's terms must get."""
-    return max(1, int(Fraction(annotations_of(pod)[_SHARE])))
+    """Return how many cards a pod must get that asks in KubeShare's or Volcano's terms."""
+    said = annotations_of(pod)
+    if _SHARE in said:
+        return max(1, int(Fraction(said[_SHARE])))
+    return int(sum(requests.get(_VOLCANO_CARD_COUNT, 0) for requests in map(_requests, pod["spec"]["containers"])))
 
 
 def refusal_of(pod: Object, node: Object | None) -> str:

@@ -182,6 +182,25 @@ def test_a_card_over_its_size_is_told_of() -> None:
     assert wrong(*half, (2, "ADDED", share("b", "n", "0.5", "GPU-n-0"))) == ["a card over its size"]
 
 
+def test_memory_of_a_card_is_counted_in_volcanos_terms() -> None:
+    offer = node(gpus=0)
+    offer["status"]["allocatable"]["volcano.sh/vgpu-number"] = "20"
+    offer["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": "GPU-0,10,16000,V100,true,hami-core:"}
+
+    def vgpu(name: str, *entries: str) -> Object:
+        made = pod(name, "n", gpus=0)
+        limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "8000"}
+        made["spec"]["containers"][0]["resources"]["limits"] = limits
+        made["metadata"]["annotations"] = {"volcano.sh/vgpu-ids-new": ";".join(entries)}
+        return made
+
+    full: list[Step] = [(0, "ADDED", offer), (0, "ADDED", vgpu("a", "GPU-0,NVIDIA,8000,0:"))]
+    assert wrong(*full, (1, "ADDED", vgpu("b", "GPU-0,NVIDIA,8000,0:"))) == []
+    assert wrong(*full, (1, "ADDED", vgpu("b", "GPU-0,NVIDIA,8001,0:"))) == ["a card over its size"]
+    assert wrong(*full, (1, "ADDED", vgpu("b", "GPU-1,NVIDIA,1000,0:"))) == ["a card over its size"]
+    assert wrong(*full, (1, "ADDED", vgpu("b"))) == ["a card over its size"]
+
+
 @pytest.mark.parametrize("cards", [[], ["GPU-other-0"], ["GPU-n-0", "GPU-n-1"]])
 def test_a_share_of_no_card_or_of_another_nodes_or_of_too_many_is_told_of(cards: list[str]) -> None:
     assert wrong((0, "ADDED", node(cards=2)), (1, "ADDED", share("a", "n", "0.5", *cards))) == ["a card over its size"]
