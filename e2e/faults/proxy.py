@@ -133,7 +133,9 @@ class Proxy:
 
     async def _withhold(self, request: web.Request, call: Call, body: bytes, drawn: Drawn) -> web.StreamResponse:
         """Have it done, whoever hangs up meanwhile, and do not say so, or not to the end."""
-        answer = await asyncio.shield(asyncio.ensure_future(self._forward(request, call, body)))
+        forwarding = asyncio.ensure_future(self._forward(request, call, body))
+        forwarding.add_done_callback(_see_failure)
+        answer = await asyncio.shield(forwarding)
         self.count(drawn.kind)
         if drawn.kind is Kind.LANDED:
             await self.last(_WITHHELD_S[self.where])
@@ -229,6 +231,12 @@ def _drop(request: web.Request, answer: web.StreamResponse | None = None) -> web
     if request.transport is not None:
         request.transport.close()
     return answer or web.Response()
+
+
+def _see_failure(forwarding: asyncio.Future[web.Response]) -> None:
+    """Ask for the error of a request that nobody waits for any more; asyncio would complain otherwise."""
+    if not forwarding.cancelled():
+        forwarding.exception()
 
 
 def _look_away(_call: Call, _moment: Moment) -> None:

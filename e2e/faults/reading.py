@@ -103,11 +103,15 @@ def offer_of(node: Object) -> Mapping[str, Fraction]:
 
 
 def cards_of(node: Object) -> Mapping[str, int]:
-    """Return the MiB of each card by UUID, as KubeShare's collector or Volcano's plugin lists them on the node."""
+    """Return the MiB of each card by UUID, as KubeShare's collector or Volcano's plugin lists them on the node.
+
+    Where nobody lists them they have indexes, and how much memory is not known.
+    """
     said = annotations_of(node)
     listed = (entry.split(":") for entry in said.get(_KUBESHARE_CARDS, "").split(",") if entry)
     registered = (entry.split(",") for entry in said.get(_VOLCANO_CARDS, "").split(":") if entry)
-    return {uuid: int(mib) for uuid, mib in listed} | {uuid: int(mib) for uuid, _, mib, *_ in registered}
+    cards = {uuid: int(mib) for uuid, mib in listed} | {uuid: int(mib) for uuid, _, mib, *_ in registered}
+    return cards or {str(index): 0 for index in range(int(offer_of(node).get(GPU, 0)))}
 
 
 def shares_of(pod: Object, cards: Mapping[str, int]) -> Mapping[str, Fraction] | None:

@@ -182,6 +182,11 @@ def test_a_card_over_its_size_is_told_of() -> None:
     assert wrong(*half, (2, "ADDED", share("b", "n", "0.5", "GPU-n-0"))) == ["a card over its size"]
 
 
+def test_cards_that_nobody_lists_are_known_by_their_indexes() -> None:
+    assert wrong((0, "ADDED", node()), (1, "ADDED", share("a", "n", "0.5", "3"))) == []
+    assert wrong((0, "ADDED", node()), (1, "ADDED", share("a", "n", "0.5", "4"))) == ["a card over its size"]
+
+
 def test_memory_of_a_card_is_counted_in_volcanos_terms() -> None:
     offer = node(gpus=0)
     offer["status"]["allocatable"]["volcano.sh/vgpu-number"] = "20"
