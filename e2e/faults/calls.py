@@ -18,6 +18,7 @@ class Call(Struct, frozen=True):
     path: str
     resource: str
     name: str = ""
+    body: bytes = b""
 
     @property
     def of_class(self) -> str:
@@ -30,15 +31,15 @@ class Call(Struct, frozen=True):
         return f"{self.where} LINE {self.resource}"
 
 
-def call_of(where: Where, method: str, path: str, *, watches: bool = False) -> Call:
+def call_of(where: Where, method: str, path: str, body: bytes = b"", *, watches: bool = False) -> Call:
     """Read a request; `path` is without the query."""
     parts = [part for part in path.split("/") if part]
     if where == "verbs":
-        return Call(where, method, path, parts[-1] if parts else "")
+        return Call(where, method, path, parts[-1] if parts else "", body=body)
     resource, name = _resource_of(parts)
     if method == "GET" and not name:
         method = "WATCH" if watches else "LIST"
-    return Call(where, method, path, resource, name)
+    return Call(where, method, path, resource, name, body)
 
 
 def _resource_of(parts: Sequence[str]) -> tuple[str, str]:

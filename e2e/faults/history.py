@@ -3,17 +3,22 @@
 It is judged live, a second late so that events of pods and nodes can be put in order, and anew as a whole at the end.
 """
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException, HTTPSConnection
+
+import orjson
 
 from e2e.client import Object
 from e2e.cluster import Cluster
 from e2e.faults.checker import Bounds, Checker, Event, Violation, differences, judge
-from e2e.watching import follow
+from e2e.watching import open_watch
 
 _WATCHED = ("/api/v1/nodes", "/api/v1/pods")
+_AGAIN_S = 0.1
 _ORDERED_AFTER_S = 1.0  # by then the watch of the other kind has told, too
 
 
@@ -48,6 +53,14 @@ class History:
         self.live.look(now_s - _ORDERED_AFTER_S)
         return self.live.violations
 
+    def pods(self) -> dict[str, Object]:
+        """Return every pod there was, by UID, as it was made."""
+        pods: dict[str, Object] = {}
+        for event in self._all():
+            if event.object.get("kind") == "Pod":
+                pods.setdefault(event.object["metadata"]["uid"], event.object)
+        return pods
+
     def judged(self) -> Checker:
         """Judge everything anew, in its true order; having looked away counts as a violation."""
         existing = [obj for path in _WATCHED for obj in self._cluster.api.get(path)["items"]]
@@ -67,11 +80,56 @@ class History:
             return list(self.events)
 
 
+class _Watch:
+    """A watch that goes on where it was when the API server ends it, as it does with one that lags; nothing is lost.
+
+    It ends for good when told to, or when what comes next is not to be had any more, which `differences` shows.
+    """
+
+    def __init__(self, history: History, cluster: Cluster, path: str) -> None:
+        self._history = history
+        self._cluster = cluster
+        self._path = path
+        self._since = ""
+        self._is_over = False
+        self._connection: HTTPSConnection | None = None
+        self._thread = threading.Thread(target=self._run, name=f"the checker's watch of {path}")
+        self._thread.start()
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._is_over = True
+        if self._connection is not None and self._connection.sock is not None:
+            # Not SSLSocket's own shutdown, after which the thread would read what is encrypted.
+            with suppress(OSError):
+                socket.socket.shutdown(self._connection.sock, socket.SHUT_RDWR)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over:
+            with suppress(OSError, HTTPException):
+                self._follow()
+            time.sleep(_AGAIN_S)
+
+    def _follow(self) -> None:
+        self._connection, answer = open_watch(self._cluster, self._path, self._since)
+        try:
+            for line in answer:
+                if line.endswith(b"\n") and not self._is_over:
+                    event = orjson.loads(line)
+                    self._history.take(event["type"], event["object"])
+                    self._since = event["object"]["metadata"]["resourceVersion"]
+        finally:
+            self._connection.close()
+
+
 @contextmanager
 def recorded(cluster: Cluster, bounds: Bounds) -> Iterator[History]:
-    """Watch until the end; fails there when a watch broke before."""
+    """Watch until the end."""
     history = History(cluster, bounds)
-    with ExitStack() as watches:
-        for path in _WATCHED:
-            watches.enter_context(follow(cluster, path, history.take))
+    watches = [_Watch(history, cluster, path) for path in _WATCHED]
+    try:
         yield history
+    finally:
+        for watch in watches:
+            watch.end()

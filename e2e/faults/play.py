@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from e2e.client import Object
 from e2e.cluster import EXTENDER, Cluster, Mode, Namespace
 from e2e.components import extender, extender_config
 from e2e.faults import standard
+from e2e.faults.beliefs import Beliefs, believed
 from e2e.faults.checker import Checker, Violation
 from e2e.faults.detour import Detour, detoured
 from e2e.faults.history import History, recorded
@@ -23,15 +25,14 @@ from e2e.faults.plugin import forgetful_plugin
 from e2e.faults.reading import gang_of, is_held, node_of
 from e2e.faults.rules import Tally
 from e2e.faults.weather import WHERE, Doing, Weather
-from e2e.faults.workload import GANGS_A_ROUND, Plan, round_of
+from e2e.faults.workload import GANGS_A_ROUND, Plan, round_of, staying
 from e2e.nodes import is_usable
-from e2e.processes import free_ports, is_ok, wait_for
+from e2e.processes import DeadlineExceededError, free_ports, is_ok, wait_for
 
 TWIN = "second-extender"
 _LOOK_S = 0.5
 _STORM_S = 20.0  # how long a round's faults last; all that is planned for it happens before
 _ROUNDS_IN_A_MODE = 2
-_STAY = 0.2  # a part of a round's gangs, which are still there in the next one
 _READY_S = 60.0
 
 
@@ -64,13 +65,14 @@ def play(cluster: Cluster, seed: int, goal: Goal, say: Callable[[str], None]) ->
     with ExitStack() as stack:
         history = stack.enter_context(recorded(cluster, standard.BOUNDS))
         detour = stack.enter_context(detoured(cluster, seed, standard.rules()))
+        beliefs = [believed(proxy) for proxy in (detour.api, detour.twin_api)]
         namespace, nodes = cluster.namespace("faults"), list(standard.nodes())
         cluster.add_nodes(nodes)
         stack.enter_context(forgetful_plugin(namespace, seed, detour.tally))
         twin = _start_twin(cluster, detour)
         weather = Weather(namespace, nodes, detour.tally)
         rounds = Rounds(namespace, detour, history, weather, (cluster.probe_url, twin[1]))
-        rounds.targets = (cluster.extender_url, twin[0])
+        rounds.beliefs, rounds.targets = beliefs, (cluster.extender_url, twin[0])
         return rounds.play(seed, goal, say)
 
 
@@ -82,6 +84,7 @@ class Rounds:
     ) -> None:
         self.targets: Sequence[str] = (detour.verbs.target,)
         """Whom kube-scheduler may call, another one each round."""
+        self.beliefs: Sequence[Beliefs] = ()
         self._namespace = namespace
         self._cluster = namespace.cluster
         self._detour = detour
@@ -104,9 +107,14 @@ class Rounds:
                 )
             self._end(self._left)
             self._settle(())
-        except ViolationError as error:
+        except (ViolationError, DeadlineExceededError) as error:
             violations = [Violation("all that fits is placed, and nothing is left", time.monotonic(), str(error))]
         checker = self._history.judged()
+        for beliefs in self.beliefs:
+            texts = beliefs.against(self._history.pods())
+            checker.violations += [
+                Violation("a pod posted to a node known not to be for it", begun_s, text) for text in texts
+            ]
         violations = checker.violations + [each for each in violations if not checker.violations]
         took_s = time.monotonic() - begun_s
         gangs = number * GANGS_A_ROUND
@@ -122,7 +130,7 @@ class Rounds:
             self._cluster.set_mode(mode)
         self._detour.verbs.target = self.targets[number % len(self.targets)]
         plans = round_of(seed, number)
-        doings = [Doing(plan.at_s, lambda plan=plan: self._create(plan)) for plan in plans]  # type: ignore[misc]
+        doings = [Doing(plan.at_s, partial(self._create, plan)) for plan in plans]
         doings += self._weather.of_round(seed, number, plans)
         self._detour.resume()
         self._do(sorted(doings, key=lambda each: each.at_s))
@@ -130,9 +138,8 @@ class Rounds:
         self._weather.clear_up()
         self._wait_usable()
         self._settle(plans)
-        stay = int(len(plans) * _STAY)
-        ended, self._left = [*self._left, *plans[stay:]], plans[:stay]
-        self._end([*ended, *(plan for plan in self._left if not plan.fits)])
+        before, self._left = self._left, staying(plans)
+        self._end([*before, *(plan for plan in plans if plan not in self._left)])
 
     def _do(self, doings: Sequence[Doing]) -> None:
         """Do all in time, and judge meanwhile."""
@@ -189,10 +196,8 @@ class Rounds:
         problems = [f"{probe} says {count:g} gangs are {state}" for state, count in states.items() if count]
         if waiting != hopeless:
             problems.append(f"{probe} says {waiting:g} gangs wait")
-        for gauge in ("reservations", "held_binds", "queued_binds"):
-            if count := figures[f"gang_extender_{gauge}"]:
-                problems.append(f"{probe} has {count:g} {gauge}")
-        return problems
+        counts = {gauge: figures[f"gang_extender_{gauge}"] for gauge in ("reservations", "held_binds", "queued_binds")}
+        return problems + [f"{probe} has {count:g} {gauge}" for gauge, count in counts.items() if count]
 
 
 def _gang_name(pod: Object) -> str:
@@ -216,7 +221,7 @@ def _start_twin(cluster: Cluster, detour: Detour) -> tuple[str, str]:
     """Start a second extender on the same API server; return the URLs of its verbs and of its probes."""
     verbs, probe = free_ports(2)
     config = cluster.folder / "second-extender.yaml"
-    kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.api_url)
+    kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.twin_url)
     config.write_text(extender_config(kubeconfig, verbs, probe), encoding="utf-8")
     cluster.start_process(TWIN, extender(config))
     detour.tally.add(WHERE, "second extender")

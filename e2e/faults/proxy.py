@@ -30,6 +30,9 @@ Moment = Literal["came", "landed"]
 Look = Callable[[Call, Moment], None]
 """Sees every request that is forwarded, in the proxy's thread, which waits: the place to kill somebody in mid-call."""
 
+Listen = Callable[[Call, bytes], None]
+"""Hears every line of a watch and every list that was passed on, in the proxy's thread."""
+
 _REFUSALS: Mapping[Kind, int] = {
     Kind.CONFLICT: 409,
     Kind.TOO_MANY: 429,
@@ -55,6 +58,7 @@ class Proxy:
         self.where = where
         self.target = target
         self.look: Look = _look_away
+        self.listen: Listen = _look_away
         self._draws = draws
         self._tally = tally
         self._tls = tls
@@ -76,6 +80,10 @@ class Proxy:
     def count(self, kind: Kind) -> None:
         """Count a fault that was injected."""
         self._tally.add(self.where, kind)
+
+    def told(self, call: Call, text: bytes) -> None:
+        """Note that the client was told this line, or this list."""
+        self.listen(call, text)
 
     async def last(self, seconds: float) -> None:
         """Wait for so long, or until there are to be no faults."""
@@ -103,19 +111,24 @@ class Proxy:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         watches = request.query.get("watch", "") in ("1", "true")
-        call = call_of(self.where, request.method, request.path, watches=watches)
-        body = await request.read()
+        call = call_of(self.where, request.method, request.path, await request.read(), watches=watches)
         drawn = self.draw(call.of_class)
         try:
             if drawn is not None:
-                return await self._fail(request, call, body, drawn)
+                return await self._fail(request, call, drawn)
             if watches:
                 return await self._watch(request, call)
-            return await self._forward(request, call, body)
+            return await self._pass_on(request, call)
         except (aiohttp.ClientError, ConnectionError):
             return _drop(request)  # the target is away: so it is for the caller
 
-    async def _fail(self, request: web.Request, call: Call, body: bytes, drawn: Drawn) -> web.StreamResponse:
+    async def _pass_on(self, request: web.Request, call: Call) -> web.Response:
+        answer = await self._forward(request, call)
+        if call.method == "LIST" and answer.status == 200 and isinstance(answer.body, bytes):
+            self.told(call, answer.body)
+        return answer
+
+    async def _fail(self, request: web.Request, call: Call, drawn: Drawn) -> web.StreamResponse:
         match drawn.kind:
             case Kind.CONFLICT | Kind.TOO_MANY | Kind.ERROR | Kind.UNAVAILABLE | Kind.EXPIRED:
                 self.count(drawn.kind)
@@ -123,17 +136,17 @@ class Proxy:
             case Kind.SLOW:
                 self.count(drawn.kind)
                 await self.last(drawn.extent * _SLOW_S[self.where])
-                return await self._forward(request, call, body)
+                return await self._pass_on(request, call)
             case Kind.TWICE:
                 self.count(drawn.kind)
-                _, second = await asyncio.gather(self._forward(request, call, body), self._forward(request, call, body))
+                _, second = await asyncio.gather(self._forward(request, call), self._forward(request, call))
                 return second
             case _:
-                return await self._withhold(request, call, body, drawn)
+                return await self._withhold(request, call, drawn)
 
-    async def _withhold(self, request: web.Request, call: Call, body: bytes, drawn: Drawn) -> web.StreamResponse:
+    async def _withhold(self, request: web.Request, call: Call, drawn: Drawn) -> web.StreamResponse:
         """Have it done, whoever hangs up meanwhile, and do not say so, or not to the end."""
-        forwarding = asyncio.ensure_future(self._forward(request, call, body))
+        forwarding = asyncio.ensure_future(self._forward(request, call))
         forwarding.add_done_callback(_see_failure)
         answer = await asyncio.shield(forwarding)
         self.count(drawn.kind)
@@ -143,11 +156,11 @@ class Proxy:
             await _send_half(request, answer)
         return _drop(request)
 
-    async def _forward(self, request: web.Request, call: Call, body: bytes) -> web.Response:
+    async def _forward(self, request: web.Request, call: Call) -> web.Response:
         self.look(call, "came")
         assert self._session is not None
         async with self._session.request(
-            request.method, self._url_of(request), headers=_carried(request.headers), data=body or None
+            request.method, self._url_of(request), headers=_carried(request.headers), data=call.body or None
         ) as answer:
             text = await answer.read()
         self.look(call, "landed")
@@ -239,5 +252,5 @@ def _see_failure(forwarding: asyncio.Future[web.Response]) -> None:
         forwarding.exception()
 
 
-def _look_away(_call: Call, _moment: Moment) -> None:
-    """See nothing."""
+def _look_away(_call: Call, _what: object) -> None:
+    """See and hear nothing."""

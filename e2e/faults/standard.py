@@ -12,8 +12,9 @@ BOUNDS = Bounds(
     # A refused Binding sends its pod back to kube-scheduler, whose longest back-off is 10 s; a post may take 17 s, and
     # a device plugin that never answers is waited for 30 s. Twice each, since what is tried again fails again.
     partial_s=115.0,
-    # A stall (8 s) or the pause before a broken watch is opened again (30 s), and then 17 s for a post under way.
-    stale_node_s=55.0,
+    # What the extender makes of a node's change is judged by when it was told (`e2e.faults.beliefs`); this is for
+    # kube-scheduler, which looks before a bind call that may wait for its gang (60 s) and be posted late (17 s).
+    stale_node_s=80.0,
 )
 
 SETTLE_S = 150.0
@@ -70,7 +71,7 @@ def rules() -> list[Rule]:
 
 def nodes() -> Iterator[Object]:
     """Yield nodes with whole GPUs, with cards to share, with Volcano's plugin, and without GPUs."""
-    for index in range(16):
+    for index in range(20):
         yield make_node(f"gpu-{index}", 8)
     for index in range(6):
         node = make_node(f"shared-{index}", 4)

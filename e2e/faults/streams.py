@@ -38,13 +38,16 @@ class Faulty(Protocol):
     async def last(self, seconds: float) -> None:
         """Wait for so long, or until there are to be no faults."""
 
+    def told(self, call: Call, text: bytes) -> None:
+        """Note that the client was told this line."""
+
 
 class Stream:
     """One watch that is passed on."""
 
     def __init__(self, proxy: Faulty, call: Call, source: aiohttp.StreamReader, out: web.StreamResponse) -> None:
         self._proxy = proxy
-        self._of_lines = call.of_lines
+        self._call = call
         self._source = source
         self._out = out
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
@@ -55,14 +58,20 @@ class Stream:
         reader = asyncio.create_task(self._read())
         try:
             while line := await self._lines.get():
-                drawn = self._proxy.draw(self._of_lines) if _object_of(line) else None
+                drawn = self._proxy.draw(self._call.of_lines) if _object_of(line) else None
                 if drawn is None:
-                    await self._out.write(line)
+                    await self._tell(line)
                 elif not await self._fail(line, drawn):
                     return False
             return True
         finally:
             reader.cancel()
+
+    async def _tell(self, *lines: bytes) -> None:
+        """Pass these on in one write."""
+        await self._out.write(b"".join(lines))
+        for line in lines:
+            self._proxy.told(self._call, line)
 
     async def _read(self) -> None:
         rest = b""
@@ -79,13 +88,13 @@ class Stream:
         """Pass the line on as the fault has it; whether the watch goes on."""
         match drawn.kind:
             case Kind.DUPLICATE:
-                await self._out.write(line + line)
+                await self._tell(line, line)
             case Kind.REORDER:
                 return await self._reorder(line)
             case Kind.SLOW_STREAM | Kind.STALL | Kind.SILENCE:
                 self._proxy.count(drawn.kind)
                 await self._proxy.last(_lasts_s(drawn))
-                await self._out.write(line)
+                await self._tell(line)
                 return True
             case Kind.CUT_STREAM:
                 await self._out.write(line[: max(1, int(drawn.extent * len(line)))].rstrip(b"\n"))
@@ -93,7 +102,7 @@ class Stream:
                 await self._proxy.last(_within(_GAP_S, drawn.extent))
                 await self._out.write(_EXPIRED)
             case Kind.EXPIRED_STREAM:
-                await self._out.write(line + _EXPIRED)
+                await self._tell(line, _EXPIRED)
             case _:
                 raise ValueError(f"{drawn.kind} does not befall a line")
         self._proxy.count(drawn.kind)
@@ -112,15 +121,15 @@ class Stream:
             else:
                 second = self._lines.get_nowait()
                 if not second:
-                    await self._out.write(first)
+                    await self._tell(first)
                     self._lines.put_nowait(b"")
                     return True
         others = _object_of(second)
         if others and others != _object_of(first):
             self._proxy.count(Kind.REORDER)
-            await self._out.write(second + first)
+            await self._tell(second, first)
         else:
-            await self._out.write(first + second)
+            await self._tell(first, second)
         return True
 
 

@@ -7,6 +7,7 @@ and whole gangs deleted, before or after they are bound.
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 
 from msgspec import Struct
@@ -59,12 +60,12 @@ class Weather:
     def _nodes_changed(self, chance: Random) -> Iterator[Doing]:
         names = chance.sample(sorted(self._nodes), 7)
         for name in names[:2]:
-            yield from self._spell(chance, lambda name=name: self._cordon(name), lambda name=name: self._open(name))
+            yield from self._spell(chance, partial(self._cordon, name), partial(self._open, name))
         for name in names[2:4]:
-            yield from self._spell(chance, lambda name=name: self._taint(name), lambda name=name: self._open(name))
+            yield from self._spell(chance, partial(self._taint, name), partial(self._open, name))
         for name in names[4:6]:
-            yield from self._spell(chance, lambda name=name: self._delete(name), lambda name=name: self._create(name))
-        yield from self._spell(chance, lambda: self._stop(names[6]), self._start_again)
+            yield from self._spell(chance, partial(self._delete, name), partial(self._create, name))
+        yield from self._spell(chance, partial(self._stop, names[6]), self._start_again)
 
     def _spell(self, chance: Random, begin: Callable[[], None], end: Callable[[], None]) -> Iterator[Doing]:
         at_s = chance.uniform(0, 12)
@@ -75,9 +76,9 @@ class Weather:
         hit = chance.sample([plan for plan in plans if plan.fits], 6)
         for plan in hit[:4]:
             pod = chance.choice(plan.pods)
-            yield Doing(plan.at_s + chance.expovariate(1), lambda pod=pod: self._lose(pod))
+            yield Doing(plan.at_s + chance.expovariate(1), partial(self._lose, pod))
         for plan in hit[4:]:
-            yield Doing(plan.at_s + chance.expovariate(1), lambda plan=plan: self._make_anew(plan))
+            yield Doing(plan.at_s + chance.expovariate(1), partial(self._make_anew, plan))
 
     def _cordon(self, name: str) -> None:
         self._change(name, {"spec": {"unschedulable": True}}, "node cordoned")

@@ -1,6 +1,6 @@
 """Which gangs come in a round? By the seed: whole GPUs, shares of cards, parameter servers with workers.
 
-All of a round that is to fit does so together with what the round before left, with nearly half of the GPUs to spare;
+All of a round that is to fit does so together with what the round before left, with some of the GPUs to spare;
 one gang of each round never fits.
 """
 
@@ -14,6 +14,7 @@ from e2e.faults.reading import GANG_NAME, GPU, MIN_AVAILABLE
 
 GANGS_A_ROUND = 25
 _COMING_S = 12.0
+_STAY = 0.2  # a part of a round's gangs
 _ROLE = "training.kubeflow.org/replica-type"
 
 
@@ -35,6 +36,11 @@ def round_of(seed: int, number: int, size: int = GANGS_A_ROUND) -> list[Plan]:
         pods = tuple(_too_large(name) if index == 0 else _pods(name, index, chance))
         plans.append(Plan(name, chance.uniform(0, _COMING_S), pods, fits=index > 0))
     return sorted(plans, key=lambda plan: plan.at_s)
+
+
+def staying(plans: list[Plan]) -> list[Plan]:
+    """Return which of a round's gangs are still there in the next one."""
+    return [plan for plan in plans[: int(len(plans) * _STAY)] if plan.fits]
 
 
 def replacement(pod: Object, suffix: str) -> Object:
