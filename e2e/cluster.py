@@ -177,7 +177,7 @@ class Cluster:
             "spec": {"expirationSeconds": _TOKEN_S},
         }
         token = self.api.create(path, request)["status"]["token"]
-        return self._credentials.kubeconfig(f"{namespace}-{name}", token, server)
+        return self._credentials.kubeconfig(f"{namespace}-{name}{urlsplit(server).port or ''}", token, server)
 
     # What scenarios do
 

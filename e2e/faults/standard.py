@@ -44,9 +44,9 @@ _VERBS = (
 )
 # What ends a watch is rare: the extender waits ever longer before it opens one again that broke within a minute.
 _LINES = (
-    (Kind.DUPLICATE, 0.1),
-    (Kind.REORDER, 0.1),
-    (Kind.SLOW_STREAM, 0.03),
+    (Kind.DUPLICATE, 0.15),
+    (Kind.REORDER, 0.15),
+    (Kind.SLOW_STREAM, 0.05),
     (Kind.STALL, 0.004),
     (Kind.CUT_STREAM, 0.001),
     (Kind.GAP, 0.001),

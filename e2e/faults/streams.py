@@ -70,7 +70,7 @@ class Stream:
     async def _tell(self, *lines: bytes) -> None:
         """Pass these on in one write."""
         await self._out.write(b"".join(lines))
-        for line in lines:
+        for line in filter(None, lines):
             self._proxy.told(self._call, line)
 
     async def _read(self) -> None:
