@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from e2e.client import Object
 from e2e.faults.gangs_judged import GangsInPart
-from e2e.faults.nodes_judged import BoundOnce, CardsWithinSize, Constraints, NodesWithinSize
+from e2e.faults.nodes_judged import BoundOnce, Calls, CardsWithinSize, Constraints, NodesWithinSize
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -23,7 +23,7 @@ class Bounds(Struct, frozen=True):
     """A gang bound in part while all its members are there: until the API server was heard and the rest tried again."""
 
     stale_node_s: float
-    """Between a node's change and its being known to whoever binds."""
+    """Between a node's change and kube-scheduler's bind call (else the Binding) for a pod that it looked at before."""
 
 
 class Event(Struct, frozen=True):
@@ -50,13 +50,13 @@ class Violation(Struct, frozen=True):
 class Checker:
     """Judges events in the order in which it sees them; `violations` are those found so far."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, calls: Calls | None = None) -> None:
         self.violations: list[Violation] = []
         self.in_part = GangsInPart(bounds.partial_s)
         self.nodes = NodesWithinSize()
         self.cards = CardsWithinSize()
         self.once = BoundOnce()
-        self.constraints = Constraints(bounds.stale_node_s)
+        self.constraints = Constraints(bounds.stale_node_s, calls)
 
     def see(self, event: Event) -> None:
         """Take in the next event of a pod or node."""
@@ -80,9 +80,9 @@ class Checker:
         self.violations += [Violation(invariant, at_s, text) for text in texts]
 
 
-def judge(history: Iterable[Event], bounds: Bounds, end_s: float) -> Checker:
-    """Judge a whole history, up to this time."""
-    checker = Checker(bounds)
+def judge(history: Iterable[Event], bounds: Bounds, end_s: float, calls: Calls | None = None) -> Checker:
+    """Judge a whole history, up to this time; with kube-scheduler's bind calls, where they are known."""
+    checker = Checker(bounds, calls)
     for event in sorted(history, key=lambda each: each.version):
         checker.see(event)
     checker.look(end_s)

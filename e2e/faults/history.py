@@ -14,7 +14,9 @@ import orjson
 
 from e2e.client import Object
 from e2e.cluster import Cluster
+from e2e.faults.calls import Call
 from e2e.faults.checker import Bounds, Checker, Event, Violation, differences, judge
+from e2e.faults.proxy import Moment
 from e2e.watching import open_watch
 
 _WATCHED = ("/api/v1/nodes", "/api/v1/pods")
@@ -27,7 +29,8 @@ class History:
 
     def __init__(self, cluster: Cluster, bounds: Bounds) -> None:
         self.events: list[Event] = []
-        self.live = Checker(bounds)
+        self._calls: dict[tuple[str, str], list[float]] = {}
+        self.live = Checker(bounds, self._calls)
         self._cluster = cluster
         self._bounds = bounds
         self._new: list[Event] = []
@@ -53,13 +56,11 @@ class History:
         self.live.look(now_s - _ORDERED_AFTER_S)
         return self.live.violations
 
-    def pods(self) -> dict[str, Object]:
-        """Return every pod there was, by UID, as it was made."""
-        pods: dict[str, Object] = {}
-        for event in self._all():
-            if event.object.get("kind") == "Pod":
-                pods.setdefault(event.object["metadata"]["uid"], event.object)
-        return pods
+    def note_call(self, call: Call, moment: Moment) -> None:
+        """Keep when kube-scheduler asked for a pod to be bound; for the proxy in between to call."""
+        if moment == "came" and call.of_class == "verbs POST bind":
+            asked = orjson.loads(call.body)
+            self._calls.setdefault((asked["PodUID"], asked["Node"]), []).append(time.monotonic())
 
     def judged(self) -> Checker:
         """Judge everything anew, in its true order; having looked away counts as a violation."""
@@ -68,7 +69,7 @@ class History:
         while (missed := self._missed(existing)) and time.monotonic() < end_s:
             time.sleep(0.1)
             existing = [obj for path in _WATCHED for obj in self._cluster.api.get(path)["items"]]
-        checker = judge(self._all(), self._bounds, time.monotonic())
+        checker = judge(self._all(), self._bounds, time.monotonic(), self._calls)
         checker.violations += [Violation("the checker looked away", end_s, text) for text in missed]
         return checker
 

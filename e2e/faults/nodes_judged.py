@@ -5,7 +5,7 @@ node until it is gone.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from e2e.client import Object
 from e2e.faults.reading import (
@@ -19,8 +19,12 @@ from e2e.faults.reading import (
     refusal_of,
     requests_of,
     shares_of,
+    taints_of,
     wanted_cards,
 )
+
+Calls = Mapping[tuple[str, str], Sequence[float]]
+"""When kube-scheduler asked for a pod to be bound to a node, by UID and name."""
 
 
 class _Occupied:
@@ -131,30 +135,46 @@ class BoundOnce:
 
 
 class Constraints:
-    """Whether a node was for the pod when it was bound there, or so shortly before that nobody need have known."""
+    """Whether a node was for the pod when kube-scheduler asked for the Binding, or just before, when it looked.
 
-    def __init__(self, stale_s: float) -> None:
+    What happens to the node afterwards, while the call waits for the gang, undoes nothing: neither does kube-scheduler
+    look again then. Where calls are not known the Binding's own time counts; where they are, each Binding has one.
+    """
+
+    def __init__(self, stale_s: float, calls: Calls | None = None) -> None:
         self._stale_s = stale_s
+        self._calls = calls
         self._versions: defaultdict[str, list[tuple[float, Object | None]]] = defaultdict(list)
         self._occupied = _Occupied()
 
     def see_node(self, node: Object, at_s: float, *, gone: bool) -> None:
-        """Take in a node; of its past only what may still excuse is kept."""
+        """Take in a node, or a mere heartbeat of it."""
         versions = self._versions[node["metadata"]["name"]]
-        versions.append((at_s, None if gone else node))
-        while len(versions) > 1 and versions[1][0] < at_s - self._stale_s:
-            del versions[0]
+        if gone or not versions or not _is_alike(versions[-1][1], node):
+            versions.append((at_s, None if gone else node))
 
     def see_pod(self, pod: Object, at_s: float, *, gone: bool) -> Iterator[str]:
         """Take in a pod; yield what is wrong."""
         if not self._occupied.is_new(pod, gone=gone):
             return
-        versions = self._versions[node_of(pod)]
-        latest = versions[-1][1] if versions else None
-        excuses = [node for place, (_, node) in enumerate(versions) if self._was_so(place, versions, at_s)]
-        if not any(refusal_of(pod, node) == "" for node in excuses):
-            yield f"pod {name_of(pod)} was bound to node {node_of(pod)}: {refusal_of(pod, latest)}"
+        node = node_of(pod)
+        asked_s = [at_s] if self._calls is None else self._calls.get((pod["metadata"]["uid"], node), [])
+        if not asked_s:
+            yield f"pod {name_of(pod)} was bound to node {node}, for which kube-scheduler never asked"
+        elif not any(refusal_of(pod, each) == "" for moment_s in asked_s for each in self._seen(node, moment_s)):
+            refusals = [refusal_of(pod, each) for each in self._seen(node, asked_s[-1])] or ["it was never there"]
+            ago = ", ".join(f"{at_s - moment_s:.1f}" for moment_s in asked_s)
+            yield f"pod {name_of(pod)} was bound to node {node}, asked for {ago} s before: {refusals[-1]}"
 
-    def _was_so(self, place: int, versions: list[tuple[float, Object | None]], at_s: float) -> bool:
-        """Whether this version was the latest within the last `stale_s`."""
-        return place == len(versions) - 1 or versions[place + 1][0] >= at_s - self._stale_s
+    def _seen(self, node: str, moment_s: float) -> list[Object | None]:
+        """Return the versions of the node that were the latest within `stale_s` before this."""
+        versions = [(at_s, each) for at_s, each in self._versions[node] if at_s <= moment_s]
+        ends_s = [at_s for at_s, _ in versions[1:]] + [moment_s]
+        return [each for (_, each), end_s in zip(versions, ends_s, strict=False) if end_s >= moment_s - self._stale_s]
+
+
+def _is_alike(known: Object | None, node: Object) -> bool:
+    if known is None:
+        return False
+    same_labels = known["metadata"].get("labels") == node["metadata"].get("labels")
+    return same_labels and taints_of(known) == taints_of(node)

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from random import Random
 
 from msgspec import Struct
 
@@ -17,7 +18,6 @@ from e2e.client import Object
 from e2e.cluster import EXTENDER, Cluster, Mode, Namespace
 from e2e.components import extender, extender_config
 from e2e.faults import standard
-from e2e.faults.beliefs import Beliefs, believed
 from e2e.faults.checker import Checker, Violation
 from e2e.faults.detour import Detour, detoured
 from e2e.faults.history import History, recorded
@@ -33,6 +33,7 @@ TWIN = "second-extender"
 _LOOK_S = 0.5
 _STORM_S = 20.0  # how long a round's faults last; all that is planned for it happens before
 _ROUNDS_IN_A_MODE = 2
+_FAIL_OVER_S = (3.0, 16.0)  # while gangs come
 _READY_S = 60.0
 
 
@@ -65,14 +66,14 @@ def play(cluster: Cluster, seed: int, goal: Goal, say: Callable[[str], None]) ->
     with ExitStack() as stack:
         history = stack.enter_context(recorded(cluster, standard.BOUNDS))
         detour = stack.enter_context(detoured(cluster, seed, standard.rules()))
-        beliefs = [believed(proxy) for proxy in (detour.api, detour.twin_api)]
+        detour.verbs.look = history.note_call
         namespace, nodes = cluster.namespace("faults"), list(standard.nodes())
         cluster.add_nodes(nodes)
         stack.enter_context(forgetful_plugin(namespace, seed, detour.tally))
         twin = _start_twin(cluster, detour)
         weather = Weather(namespace, nodes, detour.tally)
         rounds = Rounds(namespace, detour, history, weather, (cluster.probe_url, twin[1]))
-        rounds.beliefs, rounds.targets = beliefs, (cluster.extender_url, twin[0])
+        rounds.targets = (cluster.extender_url, twin[0])
         return rounds.play(seed, goal, say)
 
 
@@ -83,8 +84,7 @@ class Rounds:
         self, namespace: Namespace, detour: Detour, history: History, weather: Weather, probes: Sequence[str]
     ) -> None:
         self.targets: Sequence[str] = (detour.verbs.target,)
-        """Whom kube-scheduler may call, another one each round."""
-        self.beliefs: Sequence[Beliefs] = ()
+        """Whom kube-scheduler may call: the first one until it fails over to the next, in the middle of each round."""
         self._namespace = namespace
         self._cluster = namespace.cluster
         self._detour = detour
@@ -110,11 +110,6 @@ class Rounds:
         except (ViolationError, DeadlineExceededError) as error:
             violations = [Violation("all that fits is placed, and nothing is left", time.monotonic(), str(error))]
         checker = self._history.judged()
-        for beliefs in self.beliefs:
-            texts = beliefs.against(self._history.pods())
-            checker.violations += [
-                Violation("a pod posted to a node known not to be for it", begun_s, text) for text in texts
-            ]
         violations = checker.violations + [each for each in violations if not checker.violations]
         took_s = time.monotonic() - begun_s
         gangs = number * GANGS_A_ROUND
@@ -128,10 +123,11 @@ class Rounds:
         mode: Mode = "hold" if number // _ROUNDS_IN_A_MODE % 2 else "filter"
         if number % _ROUNDS_IN_A_MODE == 0:
             self._cluster.set_mode(mode)
-        self._detour.verbs.target = self.targets[number % len(self.targets)]
         plans = round_of(seed, number)
         doings = [Doing(plan.at_s, partial(self._create, plan)) for plan in plans]
         doings += self._weather.of_round(seed, number, plans)
+        at_s = Random(f"{seed}/failover/{number}").uniform(*_FAIL_OVER_S)  # noqa: S311 - the same for the same seed
+        doings.append(Doing(at_s, partial(self._fail_over, self.targets[(number + 1) % len(self.targets)])))
         self._detour.resume()
         self._do(sorted(doings, key=lambda each: each.at_s))
         self._detour.pause()
@@ -149,6 +145,11 @@ class Rounds:
                 time.sleep(min(left_s, _LOOK_S))
                 self._judge()
             doing.do()
+
+    def _fail_over(self, target: str) -> None:
+        """Let kube-scheduler call the other extender, which has watched and planned all along, and hang up on this."""
+        self._detour.verbs.turn_to(target)
+        self._detour.tally.add(WHERE, "fail-over to the other extender")
 
     def _judge(self) -> None:
         violations = self._history.look()
@@ -221,7 +222,7 @@ def _start_twin(cluster: Cluster, detour: Detour) -> tuple[str, str]:
     """Start a second extender on the same API server; return the URLs of its verbs and of its probes."""
     verbs, probe = free_ports(2)
     config = cluster.folder / "second-extender.yaml"
-    kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.twin_url)
+    kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.api_url)
     config.write_text(extender_config(kubeconfig, verbs, probe), encoding="utf-8")
     cluster.start_process(TWIN, extender(config))
     detour.tally.add(WHERE, "second extender")

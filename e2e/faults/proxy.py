@@ -30,9 +30,6 @@ Moment = Literal["came", "landed"]
 Look = Callable[[Call, Moment], None]
 """Sees every request that is forwarded, in the proxy's thread, which waits: the place to kill somebody in mid-call."""
 
-Listen = Callable[[Call, bytes], None]
-"""Hears every line of a watch and every list that was passed on, in the proxy's thread."""
-
 _REFUSALS: Mapping[Kind, int] = {
     Kind.CONFLICT: 409,
     Kind.TOO_MANY: 429,
@@ -58,11 +55,12 @@ class Proxy:
         self.where = where
         self.target = target
         self.look: Look = _look_away
-        self.listen: Listen = _look_away
         self._draws = draws
         self._tally = tally
         self._tls = tls
         self._is_paused = True
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._under_way: set[asyncio.Task[web.StreamResponse]] = set()
         self._session: aiohttp.ClientSession | None = None
 
     def pause(self) -> None:
@@ -73,6 +71,12 @@ class Proxy:
         """Inject faults from now on."""
         self._is_paused = False
 
+    def turn_to(self, target: str) -> None:
+        """Forward to this target from now on; calls under way are cut on both sides, as when their caller dies."""
+        assert self._loop is not None
+        self.target = target
+        self._loop.call_soon_threadsafe(self._hang_up)
+
     def draw(self, of_class: str) -> Drawn | None:
         """Return the fault of the next request or line of this class."""
         return None if self._is_paused else self._draws.next(of_class)
@@ -80,10 +84,6 @@ class Proxy:
     def count(self, kind: Kind) -> None:
         """Count a fault that was injected."""
         self._tally.add(self.where, kind)
-
-    def told(self, call: Call, text: bytes) -> None:
-        """Note that the client was told this line, or this list."""
-        self.listen(call, text)
 
     async def last(self, seconds: float) -> None:
         """Wait for so long, or until there are to be no faults."""
@@ -100,6 +100,7 @@ class Proxy:
 
     async def open(self) -> None:
         """Begin to forward, in the event loop that is to do it."""
+        self._loop = asyncio.get_running_loop()
         connector = aiohttp.TCPConnector(limit=0, ssl=self._tls or True)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_START_S)
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
@@ -112,21 +113,30 @@ class Proxy:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         watches = request.query.get("watch", "") in ("1", "true")
         call = call_of(self.where, request.method, request.path, await request.read(), watches=watches)
-        drawn = self.draw(call.of_class)
+        answering = asyncio.ensure_future(self._answer_call(request, call, watches=watches))
+        self._under_way.add(answering)
         try:
-            if drawn is not None:
-                return await self._fail(request, call, drawn)
-            if watches:
-                return await self._watch(request, call)
-            return await self._pass_on(request, call)
+            return await answering
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) is not None and current.cancelling():
+                raise  # the caller hung up
+            return _drop(request)  # we do, on both
         except (aiohttp.ClientError, ConnectionError):
             return _drop(request)  # the target is away: so it is for the caller
+        finally:
+            self._under_way.discard(answering)
 
-    async def _pass_on(self, request: web.Request, call: Call) -> web.Response:
-        answer = await self._forward(request, call)
-        if call.method == "LIST" and answer.status == 200 and isinstance(answer.body, bytes):
-            self.told(call, answer.body)
-        return answer
+    async def _answer_call(self, request: web.Request, call: Call, *, watches: bool) -> web.StreamResponse:
+        drawn = self.draw(call.of_class)
+        if drawn is not None:
+            return await self._fail(request, call, drawn)
+        if watches:
+            return await self._watch(request, call)
+        return await self._forward(request, call)
+
+    def _hang_up(self) -> None:
+        for answering in self._under_way:
+            answering.cancel()
 
     async def _fail(self, request: web.Request, call: Call, drawn: Drawn) -> web.StreamResponse:
         match drawn.kind:
@@ -136,7 +146,7 @@ class Proxy:
             case Kind.SLOW:
                 self.count(drawn.kind)
                 await self.last(drawn.extent * _SLOW_S[self.where])
-                return await self._pass_on(request, call)
+                return await self._forward(request, call)
             case Kind.TWICE:
                 self.count(drawn.kind)
                 _, second = await asyncio.gather(self._forward(request, call), self._forward(request, call))
@@ -252,5 +262,5 @@ def _see_failure(forwarding: asyncio.Future[web.Response]) -> None:
         forwarding.exception()
 
 
-def _look_away(_call: Call, _what: object) -> None:
-    """See and hear nothing."""
+def _look_away(_call: Call, _moment: Moment) -> None:
+    """See nothing."""

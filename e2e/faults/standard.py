@@ -12,14 +12,14 @@ BOUNDS = Bounds(
     # A refused Binding sends its pod back to kube-scheduler, whose longest back-off is 10 s; a post may take 17 s, and
     # a device plugin that never answers is waited for 30 s. Twice each, since what is tried again fails again.
     partial_s=115.0,
-    # What the extender makes of a node's change is judged by when it was told (`e2e.faults.beliefs`); this is for
-    # kube-scheduler, which looks before a bind call that may wait for its gang (60 s) and be posted late (17 s).
-    stale_node_s=80.0,
+    # Between kube-scheduler's look at the nodes and its bind call lie a filter and a prioritize call, each up to 2 s.
+    stale_node_s=5.0,
 )
 
-SETTLE_S = 150.0
+SETTLE_S = 200.0
 """From the end of faults until all that fits is bound and no room is held: 60 s for a member that kube-scheduler never
-brings, up to 30 s before a broken watch is opened again, 30 s for a device plugin, and 10 s of back-off, each once."""
+brings, or four times 33 s for a gang that finds the device plugins of two nodes away, twice each; up to 30 s before a
+broken watch is opened again; 10 s of kube-scheduler's back-off."""
 
 _WRITES = (
     (Kind.CONFLICT, 0.03),

@@ -38,9 +38,6 @@ class Faulty(Protocol):
     async def last(self, seconds: float) -> None:
         """Wait for so long, or until there are to be no faults."""
 
-    def told(self, call: Call, text: bytes) -> None:
-        """Note that the client was told this line."""
-
 
 class Stream:
     """One watch that is passed on."""
@@ -70,8 +67,6 @@ class Stream:
     async def _tell(self, *lines: bytes) -> None:
         """Pass these on in one write."""
         await self._out.write(b"".join(lines))
-        for line in filter(None, lines):
-            self._proxy.told(self._call, line)
 
     async def _read(self) -> None:
         rest = b""

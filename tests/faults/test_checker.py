@@ -241,6 +241,19 @@ def test_a_pod_on_a_node_that_was_not_for_it_is_told_of_but_not_if_the_node_only
     assert wrong((0, "ADDED", unfit), (0, "ADDED", pod("a", "n"))) == ["a pod against its constraints"]
 
 
+def test_what_counts_is_when_kube_scheduler_asked_for_the_binding_where_that_is_known() -> None:
+    steps: list[Step] = [(0, "ADDED", node()), (5, "MODIFIED", node(unschedulable=True)), (30, "ADDED", pod("a", "n"))]
+
+    def judged_with(*asked_s: float) -> list[str]:
+        return [each.text for each in judge(events(*steps), BOUNDS, 99, {("a", "n"): asked_s}).violations]
+
+    assert judged_with(4) == []
+    assert judged_with(5.9) == []
+    assert judged_with(4, 29) == []
+    assert "asked for 22.0 s before: the pod does not tolerate" in judged_with(8)[0]
+    assert "never asked" in judged_with()[0]
+
+
 def test_a_pod_on_another_node_than_it_selects_or_on_none_is_told_of() -> None:
     selects = pod("a", "n", nodeSelector={"kubernetes.io/hostname": "m"})
     assert wrong((0, "ADDED", node()), (1, "ADDED", selects)) == ["a pod against its constraints"]

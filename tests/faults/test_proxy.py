@@ -218,6 +218,21 @@ async def test_a_client_that_hangs_up_is_felt_by_the_server(target: Target, targ
             await target.hung_up.wait()
 
 
+async def test_a_proxy_that_turns_to_another_server_cuts_the_calls_under_way(
+    target: Target, target_url: str, client: Client
+) -> None:
+    target.ends = False
+    with failing("http://127.0.0.1:9") as (url, _, proxy):
+        proxy.turn_to(target_url)
+        waiting = asyncio.create_task(watched(client, url))
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        proxy.turn_to("http://127.0.0.1:9")
+        async with asyncio.timeout(5):
+            await target.hung_up.wait()
+            assert await waiting == ["cut"]
+
+
 async def test_whoever_looks_on_sees_a_request_before_and_after_it_was_done(
     target: Target, target_url: str, client: Client
 ) -> None:
