@@ -35,7 +35,7 @@ oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: 
 soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)
 	LEDGER_STEPS=100000 $(BIN)/pytest -s --timeout 1800 tests/state/test_card_ledger.py
 
-faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, and judge what happened to them (20 minutes)
+faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, and judge what happened to them (half an hour)
 	@$(BIN)/python -m e2e.faults --seed $(or $(SEED),1) --gangs 500 --faults 10000
 
 bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound a second, whole GPUs kept free, a day's jobs and costs by size (an hour; figures in .cache/)

@@ -27,9 +27,9 @@ _ORDERED_AFTER_S = 1.0  # by then the watch of the other kind has told, too
 class History:
     """All events of nodes and pods since its start; made by `recorded`."""
 
-    def __init__(self, cluster: Cluster, bounds: Bounds) -> None:
+    def __init__(self, cluster: Cluster, bounds: Bounds, calls: dict[tuple[str, str], list[float]] | None) -> None:
         self.events: list[Event] = []
-        self._calls: dict[tuple[str, str], list[float]] = {}
+        self._calls = calls
         self.live = Checker(bounds, self._calls)
         self._cluster = cluster
         self._bounds = bounds
@@ -58,7 +58,7 @@ class History:
 
     def note_call(self, call: Call, moment: Moment) -> None:
         """Keep when kube-scheduler asked for a pod to be bound; for the proxy in between to call."""
-        if moment == "came" and call.of_class == "verbs POST bind":
+        if self._calls is not None and moment == "came" and call.of_class == "verbs POST bind":
             asked = orjson.loads(call.body)
             self._calls.setdefault((asked["PodUID"], asked["Node"]), []).append(time.monotonic())
 
@@ -125,9 +125,9 @@ class _Watch:
 
 
 @contextmanager
-def recorded(cluster: Cluster, bounds: Bounds) -> Iterator[History]:
-    """Watch until the end."""
-    history = History(cluster, bounds)
+def recorded(cluster: Cluster, bounds: Bounds, *, knows_calls: bool = False) -> Iterator[History]:
+    """Watch until the end; `knows_calls` where `note_call` is to be told of every bind call of kube-scheduler."""
+    history = History(cluster, bounds, {} if knows_calls else None)
     watches = [_Watch(history, cluster, path) for path in _WATCHED]
     try:
         yield history

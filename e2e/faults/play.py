@@ -64,7 +64,7 @@ class ViolationError(AssertionError):
 def play(cluster: Cluster, seed: int, goal: Goal, say: Callable[[str], None]) -> Outcome:
     """Play rounds on a fresh cluster until the goal is reached or an invariant is violated."""
     with ExitStack() as stack:
-        history = stack.enter_context(recorded(cluster, standard.BOUNDS))
+        history = stack.enter_context(recorded(cluster, standard.BOUNDS, knows_calls=True))
         detour = stack.enter_context(detoured(cluster, seed, standard.rules()))
         detour.verbs.look = history.note_call
         namespace, nodes = cluster.namespace("faults"), list(standard.nodes())
