@@ -12,9 +12,9 @@ BOUNDS = Bounds(
     # A refused Binding sends its pod back to kube-scheduler, whose longest back-off is 10 s; a post may take 17 s, and
     # a device plugin that never answers is waited for 30 s. Twice each, since what is tried again fails again.
     partial_s=115.0,
-    # The extender names a node that kube-scheduler has not looked at where its own model says that it fits. What it heard
-    # last of the node may be from before a stall (8 s) or the pause before a broken watch is opened again (30 s); a
-    # filter and a prioritize call, each up to 2 s, lie before the bind call.
+    # The extender names a node that kube-scheduler has not looked at where its own model says that it fits. What it
+    # heard last of the node may be from before a stall (8 s) or the pause before a broken watch is opened again (30 s);
+    # a filter and a prioritize call, each up to 2 s, lie before the bind call.
     stale_node_s=45.0,
 )
 
