@@ -25,6 +25,9 @@ class Bounds(Struct, frozen=True):
     stale_node_s: float
     """Between a node's change and kube-scheduler's bind call (else the Binding) for a pod that it looked at before."""
 
+    plugin_s: float = 0.0
+    """More than `partial_s`, for gangs whose members wait for a device plugin."""
+
 
 class Event(Struct, frozen=True):
     """Something that happened to an object, and when the checker's watch told of it."""
@@ -52,7 +55,7 @@ class Checker:
 
     def __init__(self, bounds: Bounds, calls: Calls | None = None) -> None:
         self.violations: list[Violation] = []
-        self.in_part = GangsInPart(bounds.partial_s)
+        self.in_part = GangsInPart(bounds.partial_s, bounds.plugin_s)
         self.nodes = NodesWithinSize()
         self.cards = CardsWithinSize()
         self.once = BoundOnce()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from e2e.client import Object
-from e2e.faults.reading import Gang, gang_of, is_over, is_terminating, node_of
+from e2e.faults.reading import Gang, gang_of, is_over, is_terminating, needs_plugin, node_of
 
 
 @dataclass
@@ -17,6 +17,7 @@ class _Members:
     """One gang, as far as it was seen."""
 
     gang: Gang
+    bound_s: float
     is_bound: dict[str, bool] = field(default_factory=dict)
     """By UID, of the living."""
     since_s: float | None = None
@@ -36,8 +37,9 @@ class _Members:
 class GangsInPart:
     """All gangs; `longest_s` is for how long one was in part, at most, and `spells` how often one was."""
 
-    def __init__(self, bound_s: float) -> None:
+    def __init__(self, bound_s: float, plugin_s: float) -> None:
         self._bound_s = bound_s
+        self._plugin_s = plugin_s
         self._gangs: dict[str, _Members] = {}
         self.longest_s = 0.0
         self.longest_of = ""
@@ -49,7 +51,8 @@ class GangsInPart:
         gang = gang_of(pod)
         if gang is None:
             return
-        members = self._gangs.setdefault(gang.name, _Members(gang))
+        bound_s = self._bound_s + (self._plugin_s if needs_plugin(pod) else 0.0)
+        members = self._gangs.setdefault(gang.name, _Members(gang, bound_s))
         uid = pod["metadata"]["uid"]
         if gone or is_terminating(pod) or is_over(pod):
             members.was_broken |= members.is_bound.pop(uid, None) is not None and (members.bound > 0)
@@ -62,11 +65,11 @@ class GangsInPart:
     def look(self, at_s: float) -> Iterator[str]:
         """Yield which gangs have been in part for too long by now, each spell once."""
         for members in self._gangs.values():
-            if members.since_s is not None and not members.is_told and at_s - members.since_s > self._bound_s:
+            if members.since_s is not None and not members.is_told and at_s - members.since_s > members.bound_s:
                 members.is_told = True
                 yield (
                     f"gang {members.gang.name}: {members.bound} of {members.gang.min_available} bound "
-                    f"for more than {self._bound_s:g} s"
+                    f"for more than {members.bound_s:g} s"
                 )
 
     def unfinished(self) -> list[str]:

@@ -129,6 +129,11 @@ def shares_of(pod: Object, cards: Mapping[str, int]) -> Mapping[str, Fraction] |
     return {uuid: Fraction(int(mib), cards.get(uuid, int(mib))) for uuid, _, mib, _ in entries}
 
 
+def needs_plugin(pod: Object) -> bool:
+    """Whether pods like it wait on a node until its device plugin has taken up the one before."""
+    return any(_VOLCANO_CARD_COUNT in _requests(container) for container in pod["spec"]["containers"])
+
+
 def wanted_cards(pod: Object) -> int:
     """Return how many cards a pod must get that asks in KubeShare's or Volcano's terms."""
     said = annotations_of(pod)

@@ -10,8 +10,11 @@ from e2e.plugins import volcano_vgpu
 
 BOUNDS = Bounds(
     # A refused Binding sends its pod back to kube-scheduler, whose longest back-off is 10 s; a post may take 17 s, and
-    # a device plugin that never answers is waited for 30 s. Twice each, since what is tried again fails again.
-    partial_s=115.0,
+    # it may be a broken watch (30 s) that tells how it went. Then the same again without the watch, since what is tried
+    # again fails again.
+    partial_s=90.0,
+    # Two plugins may be away, each for 33 s, and are tried twice.
+    plugin_s=135.0,
     # The extender names a node that kube-scheduler has not looked at where its own model says that it fits. What it
     # heard last of the node may be from before a stall (8 s) or the pause before a broken watch is opened again (30 s);
     # a filter and a prioritize call, each up to 2 s, lie before the bind call.

@@ -88,6 +88,22 @@ def test_a_gang_of_which_one_member_stays_behind_is_in_part() -> None:
     assert judged(*steps).in_part.unfinished() == ["gang a/g: 1 bound of 2, 2 needed"]
 
 
+def test_a_gang_that_waits_for_a_device_plugin_has_more_time_but_not_for_ever() -> None:
+    members = [member(f"g-{index}") for index in range(2)]
+    bound = member("g-0", "n")
+    for each in (*members, bound):
+        each["spec"]["containers"][0]["resources"]["limits"] = {"volcano.sh/vgpu-number": "1"}
+    history = events((0, "ADDED", members[0]), (0, "ADDED", members[1]), (1, "MODIFIED", bound))
+    bounds = Bounds(partial_s=10, stale_node_s=1, plugin_s=20)
+
+    def in_part(end_s: float) -> bool:
+        violations = judge(history, bounds, end_s).violations
+        return "a strict gang in part" in [each.invariant for each in violations]
+
+    assert not in_part(30)
+    assert in_part(32)
+
+
 def test_a_gang_that_was_in_part_for_too_long_is_told_of_even_if_it_is_whole_at_last() -> None:
     steps: list[Step] = [
         (0, "ADDED", node()),
