@@ -21,8 +21,14 @@ def main() -> int:
     parser.add_argument("--gangs", type=int, default=500, help="so many at least")
     parser.add_argument("--faults", type=int, default=10_000, help="so many at least")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no round after that")
+    parser.add_argument(
+        "--fail-over",
+        action="store_true",
+        help="let kube-scheduler call the other extender from the middle of each round on, while both are active: "
+        "nothing fences the first one off yet, so expect violations",
+    )
     options = parser.parse_args()
-    goal = Goal(options.gangs, options.faults, options.minutes * 60)
+    goal = Goal(options.gangs, options.faults, options.minutes * 60, options.fail_over)
     with start_cluster() as cluster:
         outcome = play(cluster, options.seed, goal, report_to_stderr)
         if outcome.violations:
@@ -43,7 +49,7 @@ def summary(outcome: Outcome, seed: int) -> str:
         f"{outcome.checker.cards.given} pods were given shares of cards",
         f"all placed and nothing held {outcome.slowest_settling_s:.0f} s after the faults' end at the latest",
         *(f"VIOLATED: {each.invariant}: {each.text}" for each in outcome.violations[:10]),
-        f"To play it again: python -m e2e.faults --seed {seed}",
+        f"To play it again: python -m e2e.faults --seed {seed}, and --fail-over if that was given",
     ]
     return "\n".join(lines)
 

@@ -43,6 +43,8 @@ class Goal(Struct, frozen=True):
     gangs: int
     faults: int
     within_s: float
+    fails_over: bool = False
+    """Whether kube-scheduler goes over to the other extender in the middle of a round, not between rounds."""
 
 
 class Outcome(Struct, frozen=True):
@@ -99,7 +101,7 @@ class Rounds:
         begun_s, number, violations = time.monotonic(), 0, list[Violation]()
         try:
             while not self._is_reached(goal, number, begun_s):
-                self._play_round(seed, number)
+                self._play_round(seed, number, fails_over=goal.fails_over)
                 number += 1
                 say(
                     f"round {number}: {number * GANGS_A_ROUND} gangs, {self._detour.tally.total} faults, "
@@ -119,14 +121,15 @@ class Rounds:
         is_enough = number * GANGS_A_ROUND >= goal.gangs and self._detour.tally.total >= goal.faults
         return is_enough or time.monotonic() - begun_s >= goal.within_s
 
-    def _play_round(self, seed: int, number: int) -> None:
+    def _play_round(self, seed: int, number: int, *, fails_over: bool) -> None:
         mode: Mode = "hold" if number // _ROUNDS_IN_A_MODE % 2 else "filter"
         if number % _ROUNDS_IN_A_MODE == 0:
             self._cluster.set_mode(mode)
         plans = round_of(seed, number)
         doings = [Doing(plan.at_s, partial(self._create, plan)) for plan in plans]
         doings += self._weather.of_round(seed, number, plans)
-        at_s = Random(f"{seed}/failover/{number}").uniform(*_FAIL_OVER_S)  # noqa: S311 - the same for the same seed
+        chance = Random(f"{seed}/failover/{number}")  # noqa: S311 - the same for the same seed
+        at_s = chance.uniform(*_FAIL_OVER_S) if fails_over else 0.0
         doings.append(Doing(at_s, partial(self._fail_over, self.targets[(number + 1) % len(self.targets)])))
         self._detour.resume()
         self._do(sorted(doings, key=lambda each: each.at_s))
