@@ -152,7 +152,7 @@ class Rounds:
     def _fail_over(self, target: str) -> None:
         """Let kube-scheduler call the other extender, which has watched and planned all along, and hang up on this."""
         self._detour.verbs.turn_to(target)
-        self._detour.tally.add(WHERE, "fail-over to the other extender")
+        self._detour.tally.add(WHERE, "calls go to the other extender")
 
     def _judge(self) -> None:
         violations = self._history.look()
