@@ -9,7 +9,7 @@ CHECK_VERSION := 'import sys; sys.version_info >= (3, 11) or sys.exit( \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test unit controlplane fidelity oracle soak bench lint audit build lock
+.PHONY: help demo test unit controlplane fidelity oracle soak faults bench lint audit build lock
 
 help: ## Print this list
 	@echo "make TARGET [PYTHON=python3.11 or newer]"
@@ -37,6 +37,9 @@ soak: $(INSTALLED) ## Take 100,000 steps in the world of shared cards, feed 200,
 	FUZZ_INPUTS=200000 $(BIN)/pytest -s --timeout 1800 tests/fuzz/test_inputs.py
 	@mkdir -p .cache
 	@$(BIN)/python -m e2e.bench soak --minutes 30 --out .cache/soak.json
+
+faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, and judge what happened to them (half an hour)
+	@$(BIN)/python -m e2e.faults --seed $(or $(SEED),1) --gangs 500 --faults 10000
 
 bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound a second, whole GPUs kept free, a day's jobs and costs by size (an hour; figures in .cache/)
 	@mkdir -p .cache

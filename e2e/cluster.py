@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from e2e import components, credentials
 from e2e.build import Progress, control_plane_binaries, report_to_stderr
@@ -85,11 +85,14 @@ class Cluster:
         self.logs = folder / "logs"
         self.logs.mkdir()
         server, self._extender, self._probe, *self._ports = free_ports(6)
-        self._credentials = credentials.Credentials(folder, f"https://127.0.0.1:{server}")
+        self.api_url = f"https://127.0.0.1:{server}"
+        self._credentials = credentials.Credentials(folder, self.api_url)
         self.kubeconfig = self._credentials.user_kubeconfig(credentials.ADMIN)
         self.api = ApiClient.from_kubeconfig(self.kubeconfig)
         self.extender_url = f"http://127.0.0.1:{self._extender}"
         self.probe_url = f"http://127.0.0.1:{self._probe}"
+        self._api_seen_by_extender = ""
+        self._extender_seen_by_scheduler = f"127.0.0.1:{self._extender}"
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
@@ -151,6 +154,12 @@ class Cluster:
         process.restart()
         self._wait_ready({GANG_SCHEDULER: self._gang_scheduler_is_ready})
 
+    def reroute(self, api: str, verbs: str) -> None:
+        """Let the extender find the API server at this URL, and kube-scheduler the extender at that; restart both."""
+        self._api_seen_by_extender, self._extender_seen_by_scheduler = api, urlsplit(verbs).netloc
+        self.restart_extender()
+        self.restart_gang_scheduler()
+
     def set_mode(self, mode: "Mode") -> None:
         """Let pods wait that way from now on, and wait until the API server does so."""
         is_held = mode == "hold"
@@ -161,15 +170,16 @@ class Cluster:
                 self.api.delete(self.api.path_of(obj))
         wait_for(lambda: self._are_pods_held() == is_held, _START_S, f"pods are made as in mode {mode}")
 
-    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """Return a kubeconfig with a token of this ServiceAccount, which must exist."""
+    def service_account_kubeconfig(self, namespace: str, name: str, server: str = "") -> Path:
+        """Return a kubeconfig with a token of this ServiceAccount, which must exist, for this server if not our own."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": _TOKEN_S},
         }
-        return self._credentials.kubeconfig(f"{namespace}-{name}", self.api.create(path, request)["status"]["token"])
+        token = self.api.create(path, request)["status"]["token"]
+        return self._credentials.kubeconfig(f"{namespace}-{name}{urlsplit(server).port or ''}", token, server)
 
     # What scenarios do
 
@@ -266,7 +276,7 @@ class Cluster:
     def _gang_scheduler_command(self, settings: Mapping[str, Any] | None = None) -> list[str]:
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-scheduler")
         config = self.folder / "gang-scheduler.yaml"
-        text = components.gang_scheduler_config(kubeconfig, f"127.0.0.1:{self._extender}", settings)
+        text = components.gang_scheduler_config(kubeconfig, self._extender_seen_by_scheduler, settings)
         config.write_text(text, encoding="utf-8")
         flags = components.gang_scheduler(self._credentials, kubeconfig, self._ports[2], config)
         return [str(self._binaries["kube-scheduler"]), *flags]
@@ -294,7 +304,7 @@ class Cluster:
     def _write_extender_config(
         self, gangs: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
     ) -> None:
-        kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-extender")
+        kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-extender", self._api_seen_by_extender)
         text = components.extender_config(kubeconfig, self._extender, self._probe, gangs, settings)
         self._extender_config.write_text(text, encoding="utf-8")
 

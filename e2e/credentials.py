@@ -37,10 +37,10 @@ class Credentials:
         """Return the kubeconfig of one of the users above."""
         return self.kubeconfig(user.replace(":", "-"), self.tokens[user])
 
-    def kubeconfig(self, name: str, token: str) -> Path:
-        """Write a kubeconfig (JSON, which is YAML) that holds this token."""
+    def kubeconfig(self, name: str, token: str, server: str = "") -> Path:
+        """Write a kubeconfig (JSON, which is YAML) that holds this token, for this server if not our own."""
         path = self._folder / f"{name}.kubeconfig"
-        cluster = {"server": self.server, "certificate-authority": str(self.certificate)}
+        cluster = {"server": server or self.server, "certificate-authority": str(self.certificate)}
         content = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -23,7 +23,7 @@ def follow_pods(namespace: Namespace, see: See) -> AbstractContextManager[None]:
 @contextmanager
 def follow(cluster: Cluster, path: str, see: See) -> Iterator[None]:
     """Show every event until the end, beginning with what exists; fails at the end when the watch broke before."""
-    connection, answer = _open_watch(cluster, path)
+    connection, answer = open_watch(cluster, path)
     ended = threading.Event()
 
     def read() -> None:
@@ -55,7 +55,7 @@ def follow_on(cluster: Cluster, path: str, see: See) -> Iterator[None]:
     def read() -> None:
         while not is_over.is_set():
             with suppress(OSError, HTTPException, AssertionError):
-                connection, answer = _open_watch(cluster, path)
+                connection, answer = open_watch(cluster, path)
                 open_now[:] = [connection]
                 for line in answer:
                     if line.endswith(b"\n"):
@@ -75,11 +75,12 @@ def follow_on(cluster: Cluster, path: str, see: See) -> Iterator[None]:
         thread.join()
 
 
-def _open_watch(cluster: Cluster, path: str) -> tuple[HTTPSConnection, HTTPResponse]:
+def open_watch(cluster: Cluster, path: str, since: str = "") -> tuple[HTTPSConnection, HTTPResponse]:
+    """Begin to watch after this resourceVersion, or with all that exists; fails where that is too old."""
     kubeconfig = orjson.loads(cluster.kubeconfig.read_bytes())
     server, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]
     connection = HTTPSConnection(urlsplit(server).netloc, context=cluster.tls)
-    query = "?watch=true&timeoutSeconds=3600"
+    query = f"?watch=true&timeoutSeconds=3600{f'&resourceVersion={since}' if since else ''}"
     connection.request("GET", path + query, headers={"Authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()

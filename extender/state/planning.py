@@ -39,6 +39,9 @@ just did not know yet of room that became free, or of a pod that is gone, which 
 LONGEST_REFUSAL_S = 10.0
 """What it knows of a node and we do not (a volume, a device) may change within seconds, and its own back-off ends."""
 
+LONGEST_COSTLY_REFUSAL_S = 300.0
+"""A gang that waits on each node must not go to and fro between a few of them while a further one has room; five
+minutes are ten waits. Nobody tells us when the node is worth another try, so it is not for ever."""
 
 REFUSED_FOR_GOOD = 3
 """Refusals, over a second and a half, before anybody elsewhere is killed since a node is refused."""
@@ -58,10 +61,11 @@ class _Past:
     turn_lost_s: float = 0.0
     """When its room was last taken back because its time was over; who has not had a turn since goes first."""
 
-    def refuse(self, what: tuple[str, PodShape], now_s: float) -> None:
-        """Note that kube-scheduler does not take the shape on the node."""
-        holds_s = min(LONGEST_REFUSAL_S, REFUSAL_HOLDS_S * 2.0 ** self.refusals[what])
-        self.refused_until_s[what] = now_s + holds_s
+    def refuse(self, what: tuple[str, PodShape], now_s: float, costs_s: float) -> None:
+        """Note that the shape is not taken on the node."""
+        times = 2.0 ** self.refusals[what]
+        found_out_s = min(LONGEST_COSTLY_REFUSAL_S, 2 * costs_s * (times - 1))
+        self.refused_until_s[what] = now_s + max(found_out_s, min(LONGEST_REFUSAL_S, REFUSAL_HOLDS_S * times))
         self.refusals[what] += 1
 
     @property
@@ -107,8 +111,11 @@ class Planner:
     def _generations(self) -> tuple[int, int]:
         return self._cluster.generation, self._cluster.earmarks.generation
 
-    def refuse(self, pod: Pod, nodes: Collection[str], now_s: float) -> None:
-        """Note that kube-scheduler does not take the pod on its planned node, nor on others; plan its gang anew."""
+    def refuse(self, pod: Pod, nodes: Collection[str], now_s: float, costs_s: float = 0.0) -> None:
+        """Note that the pod is not taken on its planned node, nor on others; plan its gang anew.
+
+        Where it costs so long to find that out, the node is left out for longer from the second time on.
+        """
         known = self._cluster.reservations.slot_of(pod.uid)
         if known is not None and known.in_doubt:  # it may be bound there by now
             return
@@ -116,7 +123,7 @@ class Planner:
         key = key_of(pod)
         if slot is not None and key is not None:
             for node in nodes:
-                self._past(key).refuse((node, pod.shape), now_s)
+                self._past(key).refuse((node, pod.shape), now_s, costs_s)
             self._refused.add(key)
             self._cluster.changes.plan(key)
             self._cluster.changes.free_room()

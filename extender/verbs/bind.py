@@ -142,7 +142,8 @@ class Bind:
         if lock:
             problem = await self._posting.locks.take(lock, node, pod, deadline_s=min(until_s, now_s() + PLUGIN_S))
             if problem:
-                return self._refuse(pod, node, Refusal(explain_locked_node(node, problem), elsewhere=True), now_s())
+                text = explain_locked_node(node, problem)
+                return self._refuse(pod, node, Refusal(text, elsewhere=True, costs_s=PLUGIN_S), now_s())
         problem = self._card_problem(pod, node)
         if problem and self._may_be_bound(pod):
             outcome = BindOutcome("unknown", problem)
@@ -203,7 +204,7 @@ class Bind:
 
     def _refuse(self, pod: Pod, node: str, refusal: Refusal, now_s: float) -> BindOutcome:
         if refusal.elsewhere:
-            self._planner.refuse(pod, [node], now_s)
+            self._planner.refuse(pod, [node], now_s, refusal.costs_s)
             self._cluster.changes.free_room()
         return BindOutcome("failed", refusal.text)
 

@@ -29,10 +29,14 @@ learned of the pod, before any image is pulled; one that needs longer is away.""
 
 
 class Refusal(Struct, frozen=True):
-    """Why a pod is not bound; `elsewhere`: on another node it may be; `repeated`: a younger call for it goes on."""
+    """Why a pod is not bound; `elsewhere`: on another node it may be; `repeated`: a younger call for it goes on.
+
+    `costs_s` is how long it took to find that out.
+    """
 
     text: str
     elsewhere: bool = False
+    costs_s: float = 0.0
     repeated: bool = False
 
 
@@ -163,7 +167,8 @@ class Turns:
             is_stuck = now_s >= self._since_s.setdefault(blocker.uid, now_s) + PLUGIN_S
             for waiter in waiters:
                 if is_stuck or now_s >= waiter.until_s:
-                    _answer(waiter, Refusal(explain_turn(queue.node, blocker, waiter.pod), elsewhere=is_stuck))
+                    text = explain_turn(queue.node, blocker, waiter.pod)
+                    _answer(waiter, Refusal(text, elsewhere=is_stuck, costs_s=PLUGIN_S if is_stuck else 0.0))
             if is_stuck and not self._is_being_posted(blocker.uid):
                 self.end(blocker.uid)
         self._forget_answered(queue)

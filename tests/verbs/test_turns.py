@@ -178,6 +178,25 @@ async def test_who_waits_for_a_plugin_that_is_away_is_planned_on_another_node() 
     assert rig.node_for(second) == "n2"
 
 
+async def test_who_finds_two_plugins_away_time_and_again_is_planned_on_a_third_node_at_last() -> None:
+    rig = BindRig(a_gpu_node("n1"), a_gpu_node("n2"), a_gpu_node("n3"))
+    for number in range(4):  # so that the third node is filled last
+        rig.create(structs.replace(a_sharer(f"fills-{number}"), node_name=f"n{number % 2 + 1}", awaits_plugin=True))
+    pod = a_sharer("c", gang=1)
+    (node,) = rig.let_through(pod)
+    tried = [node]
+    while node != "n3" and len(tried) < 9:
+        call = rig.call(pod, node)
+        await rig.settle()
+        rig.later(PLUGIN_S)
+        await rig.settle()
+        assert "has not taken up" in await call
+        rig.later(3)  # until kube-scheduler brings it again
+        node = rig.node_for(pod) or ""
+        tried.append(node)
+    assert tried in (["n1", "n2", "n1", "n2", "n3"], ["n2", "n1", "n2", "n1", "n3"])
+
+
 async def test_a_call_is_answered_before_kube_scheduler_gives_up_however_long_the_queue() -> None:
     """Each pod is taken up in good time, but together they take longer than a call may."""
     rig = BindRig(a_gpu_node("n1"))

@@ -1,0 +1,234 @@
+"""Do gangs come whole through so many faults? In rounds, each of which ends with the faults' end and everybody placed.
+
+A round: its gangs come while API server, calls, nodes, pods and plugins fail; then nothing fails any more, and within
+SETTLE_S every gang that fits must be whole, nobody's room held and no gate left. Most of them are deleted then.
+"""
+
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from random import Random
+
+from msgspec import Struct
+
+from e2e.client import Object
+from e2e.cluster import EXTENDER, Cluster, Mode, Namespace
+from e2e.components import extender, extender_config
+from e2e.faults import standard
+from e2e.faults.checker import Checker, Violation
+from e2e.faults.detour import Detour, detoured
+from e2e.faults.history import History, recorded
+from e2e.faults.plugin import forgetful_plugin
+from e2e.faults.reading import gang_of, is_held, node_of
+from e2e.faults.rules import Tally
+from e2e.faults.weather import WHERE, Doing, Weather
+from e2e.faults.workload import GANGS_A_ROUND, Plan, round_of, staying
+from e2e.nodes import is_usable
+from e2e.processes import DeadlineExceededError, free_ports, is_ok, wait_for
+
+TWIN = "second-extender"
+_LOOK_S = 0.5
+_STORM_S = 20.0  # how long a round's faults last; all that is planned for it happens before
+_ROUNDS_IN_A_MODE = 2
+_FAIL_OVER_S = (3.0, 16.0)  # while gangs come
+_READY_S = 60.0
+
+
+class Goal(Struct, frozen=True):
+    """When a run may end: both are reached, or the time is over."""
+
+    gangs: int
+    faults: int
+    within_s: float
+    fails_over: bool = False
+    """Whether kube-scheduler goes over to the other extender in the middle of a round, not between rounds."""
+
+
+class Outcome(Struct, frozen=True):
+    """What a run came to."""
+
+    violations: list[Violation]
+    tally: Tally
+    gangs: int
+    rounds: int
+    slowest_settling_s: float
+    took_s: float
+    checker: Checker
+
+
+class ViolationError(AssertionError):
+    """An invariant does not hold; the run ends here."""
+
+
+def play(cluster: Cluster, seed: int, goal: Goal, say: Callable[[str], None]) -> Outcome:
+    """Play rounds on a fresh cluster until the goal is reached or an invariant is violated."""
+    with ExitStack() as stack:
+        history = stack.enter_context(recorded(cluster, standard.BOUNDS, knows_calls=True))
+        detour = stack.enter_context(detoured(cluster, seed, standard.rules()))
+        detour.verbs.look = history.note_call
+        namespace, nodes = cluster.namespace("faults"), list(standard.nodes())
+        cluster.add_nodes(nodes)
+        stack.enter_context(forgetful_plugin(namespace, seed, detour.tally))
+        twin = _start_twin(cluster, detour)
+        weather = Weather(namespace, nodes, detour.tally)
+        rounds = Rounds(namespace, detour, history, weather, (cluster.probe_url, twin[1]))
+        rounds.targets = (cluster.extender_url, twin[0])
+        return rounds.play(seed, goal, say)
+
+
+class Rounds:
+    """The rounds of one run."""
+
+    def __init__(
+        self, namespace: Namespace, detour: Detour, history: History, weather: Weather, probes: Sequence[str]
+    ) -> None:
+        self.targets: Sequence[str] = (detour.verbs.target,)
+        """Whom kube-scheduler may call: the first one until it fails over to the next, in the middle of each round."""
+        self._namespace = namespace
+        self._cluster = namespace.cluster
+        self._detour = detour
+        self._history = history
+        self._weather = weather
+        self._probes = probes
+        self._slowest_s = 0.0
+        self._left: list[Plan] = []
+
+    def play(self, seed: int, goal: Goal, say: Callable[[str], None]) -> Outcome:
+        """Play until the goal is reached or an invariant is violated."""
+        begun_s, number, violations = time.monotonic(), 0, list[Violation]()
+        try:
+            while not self._is_reached(goal, number, begun_s):
+                self._play_round(seed, number, fails_over=goal.fails_over)
+                number += 1
+                say(
+                    f"round {number}: {number * GANGS_A_ROUND} gangs, {self._detour.tally.total} faults, "
+                    f"{time.monotonic() - begun_s:.0f} s"
+                )
+            self._end(self._left)
+            self._settle(())
+        except (ViolationError, DeadlineExceededError) as error:
+            violations = [Violation("all that fits is placed, and nothing is left", time.monotonic(), str(error))]
+        checker = self._history.judged()
+        violations = checker.violations + [each for each in violations if not checker.violations]
+        took_s = time.monotonic() - begun_s
+        gangs = number * GANGS_A_ROUND
+        return Outcome(violations, self._detour.tally, gangs, number, self._slowest_s, took_s, checker)
+
+    def _is_reached(self, goal: Goal, number: int, begun_s: float) -> bool:
+        is_enough = number * GANGS_A_ROUND >= goal.gangs and self._detour.tally.total >= goal.faults
+        return is_enough or time.monotonic() - begun_s >= goal.within_s
+
+    def _play_round(self, seed: int, number: int, *, fails_over: bool) -> None:
+        mode: Mode = "hold" if number // _ROUNDS_IN_A_MODE % 2 else "filter"
+        if number % _ROUNDS_IN_A_MODE == 0:
+            self._cluster.set_mode(mode)
+        plans = round_of(seed, number)
+        doings = [Doing(plan.at_s, partial(self._create, plan)) for plan in plans]
+        doings += self._weather.of_round(seed, number, plans)
+        chance = Random(f"{seed}/failover/{number}")  # noqa: S311 - the same for the same seed
+        at_s = chance.uniform(*_FAIL_OVER_S) if fails_over else 0.0
+        doings.append(Doing(at_s, partial(self._fail_over, self.targets[(number + 1) % len(self.targets)])))
+        self._detour.resume()
+        self._do(sorted(doings, key=lambda each: each.at_s))
+        self._detour.pause()
+        self._weather.clear_up()
+        self._wait_usable()
+        self._settle(plans)
+        before, self._left = self._left, staying(plans)
+        self._end([*before, *(plan for plan in plans if plan not in self._left)])
+
+    def _do(self, doings: Sequence[Doing]) -> None:
+        """Do all in time, and judge meanwhile."""
+        begun_s = time.monotonic()
+        for doing in [*doings, Doing(_STORM_S, lambda: None)]:
+            while (left_s := begun_s + doing.at_s - time.monotonic()) > 0:
+                time.sleep(min(left_s, _LOOK_S))
+                self._judge()
+            doing.do()
+
+    def _fail_over(self, target: str) -> None:
+        """Let kube-scheduler call the other extender, which has watched and planned all along, and hang up on this."""
+        self._detour.verbs.turn_to(target)
+        self._detour.tally.add(WHERE, "calls go to the other extender")
+
+    def _judge(self) -> None:
+        violations = self._history.look()
+        if violations:
+            raise ViolationError("; ".join(f"{each.invariant}: {each.text}" for each in violations))
+
+    def _create(self, plan: Plan) -> None:
+        for pod in plan.pods:
+            self._cluster.api.create(f"{self._namespace.path}/pods", pod)
+
+    def _end(self, plans: Sequence[Plan]) -> None:
+        for plan in plans:
+            self._cluster.api.delete(f"{self._namespace.path}/pods?labelSelector=gang%3D{plan.name}")
+
+    def _wait_usable(self) -> None:
+        def usable() -> bool:
+            return all(is_usable(node) for node in self._cluster.api.get("/api/v1/nodes")["items"])
+
+        wait_for(usable, _READY_S, "all nodes are Ready again")
+
+    def _settle(self, plans: Sequence[Plan]) -> None:
+        """Wait until all that fits is whole, and nothing is held or waits; raises ViolationError."""
+        begun_s = time.monotonic()
+        while problems := self._unsettled(plans):
+            self._judge()
+            if time.monotonic() - begun_s > standard.SETTLE_S:
+                raise ViolationError(f"{standard.SETTLE_S:g} s after the faults: {'; '.join(problems)}")
+            time.sleep(_LOOK_S)
+        self._slowest_s = max(self._slowest_s, time.monotonic() - begun_s)
+
+    def _unsettled(self, plans: Sequence[Plan]) -> list[str]:
+        hopeless = {f"{self._namespace.name}/{plan.name}" for plan in plans if not plan.fits}
+        pods = self._namespace.pods()
+        problems = [text for pod in pods if _gang_name(pod) not in hopeless and (text := _what_it_lacks(pod))]
+        for probe in self._probes:
+            problems += self._left_in(probe, len(hopeless))
+        return problems
+
+    def _left_in(self, probe: str, hopeless: int) -> list[str]:
+        figures = _figures(probe)
+        states = {state: figures[f'gang_extender_gangs{{state="{state}"}}'] for state in ("placed", "stranded")}
+        waiting = sum(
+            figures[f'gang_extender_gangs{{state="{state}"}}'] for state in ("waiting", "gathering", "undeclared")
+        )
+        problems = [f"{probe} says {count:g} gangs are {state}" for state, count in states.items() if count]
+        if waiting != hopeless:
+            problems.append(f"{probe} says {waiting:g} gangs wait")
+        counts = {gauge: figures[f"gang_extender_{gauge}"] for gauge in ("reservations", "held_binds", "queued_binds")}
+        return problems + [f"{probe} has {count:g} {gauge}" for gauge, count in counts.items() if count]
+
+
+def _gang_name(pod: Object) -> str:
+    gang = gang_of(pod)
+    return gang.name if gang else ""
+
+
+def _what_it_lacks(pod: Object) -> str:
+    if is_held(pod):
+        return f"{pod['metadata']['name']} is held by our gate"
+    return "" if node_of(pod) else f"{pod['metadata']['name']} is not bound"
+
+
+def _figures(probe: str) -> dict[str, float]:
+    with urllib.request.urlopen(f"{probe}/metrics", timeout=10) as answer:  # noqa: S310 - our own process
+        text = answer.read().decode()
+    return {name: float(value) for name, value in re.findall(r"^(gang_extender_\S+) (\S+)$", text, re.MULTILINE)}
+
+
+def _start_twin(cluster: Cluster, detour: Detour) -> tuple[str, str]:
+    """Start a second extender on the same API server; return the URLs of its verbs and of its probes."""
+    verbs, probe = free_ports(2)
+    config = cluster.folder / "second-extender.yaml"
+    kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.api_url)
+    config.write_text(extender_config(kubeconfig, verbs, probe), encoding="utf-8")
+    cluster.start_process(TWIN, extender(config))
+    detour.tally.add(WHERE, "second extender")
+    url = f"http://127.0.0.1:{probe}"
+    wait_for(lambda: is_ok(f"{url}/readyz"), _READY_S, f"the {TWIN} is ready beside the {EXTENDER}")
+    return f"http://127.0.0.1:{verbs}", url
