@@ -158,6 +158,17 @@ class Cluster:
         self.restart_extender()
         self.restart_gang_scheduler()
 
+    def kill(self, name: str) -> None:
+        """End a process as a crash does; its data and ports are kept for `revive`."""
+        self.processes[name].kill()
+
+    def revive(self, name: str) -> float:
+        """Start a process that was killed as it was before, wait until it serves and return how long that took."""
+        began_s = time.monotonic()
+        self.processes[name].restart()
+        self._wait_ready({name: self._probe_of(name)})
+        return time.monotonic() - began_s
+
     def set_mode(self, mode: "Mode") -> None:
         """Let pods wait that way from now on, and wait until the API server does so."""
         is_held = mode == "hold"
@@ -305,6 +316,15 @@ class Cluster:
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-extender", self._api_seen_by_extender)
         text = components.extender_config(kubeconfig, self._extender, self._probe, gangs, settings)
         self._extender_config.write_text(text, encoding="utf-8")
+
+    def _probe_of(self, name: str) -> Callable[[], bool]:
+        of_api = self._api_is_ready  # which asks etcd as well
+        return {
+            "etcd": of_api,
+            "kube-apiserver": of_api,
+            EXTENDER: self._extender_is_ready,
+            GANG_SCHEDULER: self._gang_scheduler_is_ready,
+        }[name]
 
     def _api_is_ready(self) -> bool:
         # The key is written after the certificate, which is then whole.

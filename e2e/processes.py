@@ -120,6 +120,7 @@ class Process:
         self._is_stopped = True
         if self._popen.poll() is None:
             os.killpg(self.pid, signal.SIGTERM)
+            self.go_on()  # one that was paused heeds nothing
         try:
             self._popen.wait(_STOP_S)
         except subprocess.TimeoutExpired:
@@ -131,3 +132,18 @@ class Process:
         self.stop()
         self._popen = self._start()
         self._is_stopped = False
+
+    def kill(self) -> None:
+        """End it as a crash does: at once, without a last word. `restart` starts it again."""
+        self._is_stopped = True
+        if self._popen.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._popen.wait()
+
+    def pause(self) -> None:
+        """Stop it where it is, with its connections open, until `go_on`."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it run on after `pause`."""
+        os.killpg(self.pid, signal.SIGCONT)

@@ -1,0 +1,150 @@
+"""What does it cost a gang when a process dies at a step of its life? `python -m e2e.faults.kills --times 20`.
+
+Every step of a life is found by letting a gang live undisturbed; then a gang is stopped at each, and each process killed
+there so many times. Half of the times a message that its sender did not outlive is delivered, half of them it is lost.
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from msgspec import Struct
+
+from e2e.cluster import EXTENDER, GANG_SCHEDULER, StartError
+from e2e.faults.crossing import Fate
+from e2e.faults.rounds import Course, Ground, Outcome, Round, open_ground
+from e2e.faults.steps import API_SERVER, Step
+from e2e.processes import DeadlineExceededError
+
+TARGETS = (EXTENDER, GANG_SCHEDULER, API_SERVER, "etcd")
+
+_OWN_KINDS: dict[Course, frozenset[str]] = {
+    "fresh": frozenset({"added", "filter", "bind", "binding", "bound"}),
+    "waiting": frozenset({"nomination"}),
+    "held": frozenset({"release", "ungated"}),
+}
+"""Where a course differs from those before it: what is the same is not stopped again."""
+
+_LISTINGS = 3
+_LEAST_TRIES = 5
+
+
+class Row(Struct, frozen=True):
+    """A line of the table."""
+
+    course: Course
+    step: Step
+    target: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def reached(self) -> list[Outcome]:
+        """The rounds in which the life came to the step."""
+        return [each for each in self.outcomes if each.reached]
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The rounds that left something wrong."""
+        return [each for each in self.outcomes if each.problems]
+
+    def __str__(self) -> str:
+        whole = sorted(each.recovery_s for each in self.reached if not each.problems) or [0.0]
+        served = [each.served_s for each in self.reached] or [0.0]
+        in_part = [each.in_part_s for each in self.reached] or [0.0]
+        return (
+            f"{self.course:<8}{self.target:<16}{self.step!s:<22}{len(self.reached):>5}"
+            f"{sum(each.was_in_part for each in self.reached):>8}{len(self.failed):>8}"
+            f"{statistics.median(served):>8.1f}{statistics.median(whole):>8.1f}{whole[-1]:>8.1f}{max(in_part):>8.1f}"
+            f"  {self.step.describe()}"
+        )
+
+
+HEADER = (
+    f"{'life':<8}{'killed':<16}{'step':<22}{'times':>5}{'in part':>8}{'partial':>8}{'serves':>8}{'whole':>8}"
+    f"{'at most':>8}{'in part':>8}"
+)
+LEGEND = """\
+times: gangs stopped at the step; in part (first): of these, how many were in part when the process was killed; partial:
+gangs that stayed so, or anything else that was wrong afterwards. In seconds from the kill: until the process serves
+(median), until a gang is whole (median, at most); in part (last): how long one was in part, at most, once it served."""
+
+
+def find_steps(ground: Ground) -> list[Step]:
+    """Return the steps that every life of this course has, in the order of the first."""
+    first, *others = [ground.list_steps() for _ in range(_LISTINGS)]
+    return [each for each in first if each.kind in _OWN_KINDS[ground.course] and all(each in life for life in others)]
+
+
+def play_step(ground: Ground, step: Step, target: str, times: int, fates: Sequence[Fate]) -> Row:
+    """Stop gangs at the step, until it was reached so many times, and kill the process."""
+    outcomes: list[Outcome] = []
+    for attempt in range(max(2 * times, _LEAST_TRIES)):
+        if sum(each.reached for each in outcomes) == times:
+            break
+        outcome = ground.play(Round(step, target, fates[attempt % len(fates)]))
+        if outcome.problems:
+            print(describe_failure(ground, outcome), flush=True)
+        outcomes.append(outcome)
+    return Row(ground.course, step, target, tuple(outcomes))
+
+
+def describe_failure(ground: Ground, outcome: Outcome) -> str:
+    """Say what went wrong in a round, and how to play it again."""
+    played = outcome.round
+    return "\n".join(
+        [
+            f"FAILED {ground.course} {played.target} {played.step} ({played.fate}): {'; '.join(outcome.problems)}",
+            f"  what had crossed: {' '.join(outcome.trace)}",
+            f"  again: python -m e2e.faults.kills --times 20 --life {ground.course} --target {played.target}"
+            f" --step {played.step} --fate {played.fate}",
+            ground.cluster.log_tail(EXTENDER, 15),
+        ]
+    )
+
+
+def play(
+    courses: Sequence[Course], targets: Sequence[str], chosen: Sequence[str], times: int, fates: Sequence[Fate]
+) -> Iterator[Row]:
+    """Play all that was asked for; a course has a control plane of its own."""
+    for course in courses:
+        with open_ground(course) as ground:
+            steps = find_steps(ground)
+            wanted = [Step.parse(name) for name in chosen if not name.isdigit()]
+            wanted += [steps[int(name) - 1] for name in chosen if name.isdigit()]
+            for target in targets:
+                for step in wanted or steps:
+                    yield play_step(ground, step, target, times, fates)
+
+
+def main() -> int:
+    """Print the table; return 1 if a gang was left in part, or a step was not reached as often as asked."""
+    options = _parser().parse_args()
+    fates: Sequence[Fate] = options.fate or get_args(Fate)
+    is_fine = True
+    print(LEGEND, HEADER, sep="\n", flush=True)
+    try:
+        for row in play(
+            options.life or get_args(Course), options.target or TARGETS, options.step, options.times, fates
+        ):
+            print(row, flush=True)
+            is_fine = is_fine and not row.failed and len(row.reached) == options.times
+    except (StartError, DeadlineExceededError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0 if is_fine else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m e2e.faults.kills", description=__doc__)
+    parser.add_argument("--times", type=int, default=20, help="how many gangs are stopped at each step (20)")
+    parser.add_argument("--life", nargs="+", choices=get_args(Course), help="all by default")
+    parser.add_argument("--target", nargs="+", choices=TARGETS, help="what is killed; each of them by default")
+    parser.add_argument("--step", nargs="+", default=[], help="the number or name of steps; all by default")
+    parser.add_argument("--fate", nargs="+", choices=get_args(Fate), help="of what its sender did not outlive")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""Is a gang whole again after a process was killed in the midst of its life?
+
+One round: a gang comes, its life is stopped at a step, a second gang comes that wants the same room, and a process is
+killed. When all is up again one of the two gangs is whole and the other has nothing; once the first is deleted, the
+other becomes whole, so that no reservation is left; then nothing is held any more.
+"""
+
+import re
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from typing import Literal, TypeVar
+
+import orjson
+from msgspec import Struct
+
+from e2e.client import ApiError
+from e2e.cluster import Cluster, Namespace, Object, start_cluster, wait_for
+from e2e.faults.crossing import Crossing, Fate, open_crossing
+from e2e.faults.steps import Step
+from e2e.processes import DeadlineExceededError
+
+T = TypeVar("T")
+
+Course = Literal["fresh", "waiting", "held"]
+"""How a gang's life begins: with room at once; turned away until room gets free; behind our gate, in hold mode."""
+
+MEMBERS = 2
+"""The fewest of which one can be missing."""
+
+RECOVERY_S = 60.0
+"""kube-scheduler's longest back-off (10 s), several times over."""
+
+_NAME = "gang.scheduling.koordinator.sh/name"
+_MIN_AVAILABLE = "gang.scheduling.koordinator.sh/min-available"
+_BLOCKER = "blocker"
+_POLL_S = 0.01
+_REACH_S = 8.0
+_OUTAGE_S = 30.0
+
+
+class Round(Struct, frozen=True):
+    """What to do: stop a gang's life at the step and kill the process."""
+
+    step: Step
+    target: str
+    fate: Fate
+
+
+class Outcome(Struct, frozen=True):
+    """What became of it; `problems` is empty where all went well."""
+
+    round: Round
+    reached: bool
+    problems: tuple[str, ...] = ()
+    recovery_s: float = 0.0
+    """From the kill until one gang was whole."""
+
+    served_s: float = 0.0
+    """From the kill until the process served again."""
+
+    in_part_s: float = 0.0
+    """How long a gang was in part without a break, at most, once the process served again."""
+
+    was_in_part: bool = False
+    """Whether a gang was in part when the process was killed."""
+
+    trace: tuple[str, ...] = ()
+
+
+class Ground:
+    """A control plane with room for one gang, whose extender is behind the crossing."""
+
+    def __init__(self, cluster: Cluster, crossing: Crossing, course: Course) -> None:
+        self.cluster = cluster
+        self.crossing = crossing
+        self.course = course
+        self.namespace = cluster.namespace("kills")
+        self._lives = 0
+
+    def list_steps(self) -> list[Step]:
+        """Let a gang live undisturbed and return the steps of its life."""
+        gang = self._next_gang("a")
+        life = self.crossing.begin(frozenset(names(gang)), None)
+        self._let_come(gang)
+        self._wait_whole(gang)
+        time.sleep(0.3)  # its last messages
+        self.clear()
+        return list(life.steps)
+
+    def play(self, round_: Round) -> Outcome:
+        """Play a round; whatever went wrong, the ground is empty afterwards."""
+        gang, rival = self._next_gang("a"), self._next_gang("b")
+        life = self.crossing.begin(frozenset(names(gang)), round_.step)
+        try:
+            self._let_come(gang)
+            if not self.crossing.stopped.wait(_REACH_S):
+                return Outcome(round_, reached=False, trace=tuple(map(str, life.steps)))
+            for name in names(rival):
+                self._create(member(rival, name))
+            return self._kill(round_, gang, rival)
+        except DeadlineExceededError as error:
+            return Outcome(round_, reached=True, problems=(str(error),), trace=tuple(map(str, life.steps)))
+        finally:
+            self.crossing.go_on()
+            self.clear()
+
+    def clear(self) -> None:
+        """Delete all pods, and wait until no room is held."""
+        steadily(lambda: self.cluster.api.delete(f"{self.namespace.path}/pods", grace_period_s=0))
+        wait_for(lambda: not steadily(self.namespace.pods), _OUTAGE_S, "all pods are gone")
+
+    def _kill(self, round_: Round, gang: str, rival: str) -> Outcome:
+        was_in_part = 0 < len(self._bound()[gang]) < MEMBERS
+        trace = tuple(map(str, self.crossing.life.steps))
+        killed_s = time.monotonic()
+        self.cluster.kill(round_.target)
+        self.crossing.go_on(round_.target, round_.fate)
+        self.cluster.revive(round_.target)
+        served_s = time.monotonic()
+        problems, whole_s, in_part_s = self._recover(gang, rival)
+        return Outcome(
+            round_,
+            reached=True,
+            problems=tuple(problems),
+            recovery_s=whole_s - killed_s,
+            served_s=served_s - killed_s,
+            in_part_s=in_part_s,
+            was_in_part=was_in_part,
+            trace=trace,
+        )
+
+    def _recover(self, gang: str, rival: str) -> tuple[list[str], float, float]:
+        """Wait until one of the gangs is whole; return what is wrong, when that was, and how long one was in part."""
+        began_s = time.monotonic()
+        in_part_since_s: float | None = None
+        longest_s = 0.0
+        while True:
+            sizes = {each: len(bound) for each, bound in self._bound().items()}
+            now_s = time.monotonic()
+            if in_part_since_s is not None:
+                longest_s = max(longest_s, now_s - in_part_since_s)
+            is_in_part = any(0 < size < MEMBERS for size in sizes.values())
+            in_part_since_s = (in_part_since_s or now_s) if is_in_part else None
+            if all(sizes.values()):
+                return [f"both gangs have room, which is for one: {sizes}"], now_s, longest_s
+            if MEMBERS in sizes.values():
+                first, second = sorted((gang, rival), key=lambda each: -sizes[each])
+                return list(self._judge(first, second)), now_s, longest_s
+            if now_s - began_s > RECOVERY_S:
+                return [f"none is whole after {RECOVERY_S:g} s: {sizes}"], now_s, longest_s
+            time.sleep(_POLL_S)
+
+    def _judge(self, first: str, second: str) -> Iterator[str]:
+        """Say what is wrong with one gang that is whole and another that comes after it."""
+        yield from self._wrong_with_nodes()
+        before = {each["metadata"]["uid"]: each["spec"].get("nodeName") for each in steadily(self.namespace.pods)}
+        for name in names(first):
+            steadily(lambda name=name: self.namespace.delete_pod(name))  # type: ignore[misc]
+        try:
+            self._wait_whole(second)
+        except DeadlineExceededError as error:
+            yield f"the second gang is not whole once the first is gone: {error}"
+        for each in steadily(self.namespace.pods):
+            uid, node = each["metadata"]["uid"], each["spec"].get("nodeName")
+            if before.get(uid) not in (None, node):
+                yield f"{each['metadata']['name']} was moved from {before[uid]} to {node}"
+            if each["spec"].get("schedulingGates"):
+                yield f"{each['metadata']['name']} still has a gate"
+        yield from self._wrong_with_nodes()
+        try:
+            wait_for(lambda: self._reservations() == 0, 10.0, "no room is held when all are bound")
+        except DeadlineExceededError as error:
+            yield str(error)
+
+    def _wrong_with_nodes(self) -> Iterator[str]:
+        used = Counter(each["spec"]["nodeName"] for each in steadily(self.namespace.pods) if "nodeName" in each["spec"])
+        yield from (f"{node} has {count} pods with a GPU, and one GPU" for node, count in used.items() if count > 1)
+
+    def _reservations(self) -> float:
+        with suppress(OSError), urllib.request.urlopen(f"{self.cluster.probe_url}/metrics", timeout=5) as answer:  # noqa: S310 - our own process
+            found = re.search(r"^gang_extender_reservations (\S+)$", answer.read().decode(), re.MULTILINE)
+            return float(found[1]) if found else -1.0
+        return -1.0
+
+    def _bound(self) -> dict[str, set[str]]:
+        """Return the names of each gang's bound pods; a gang without one as well."""
+        bound = {f"{which}{self._lives}": set[str]() for which in "ab"}
+        for each in steadily(self.namespace.pods):
+            gang = each["metadata"].get("annotations", {}).get(_NAME)
+            if gang and each["spec"].get("nodeName"):
+                bound[gang].add(each["metadata"]["name"])
+        return bound
+
+    def _wait_whole(self, gang: str) -> None:
+        end_s = time.monotonic() + RECOVERY_S
+        while len(self._bound()[gang]) < MEMBERS:
+            if time.monotonic() > end_s:
+                raise DeadlineExceededError(f"gang {gang} has {self._bound()} after {RECOVERY_S:g} s")
+            time.sleep(_POLL_S)
+
+    def _next_gang(self, which: str) -> str:
+        self._lives += which == "a"
+        return f"{which}{self._lives}"
+
+    def _let_come(self, gang: str) -> None:
+        """Create the members, each once the one before it was answered: so every life has the same steps."""
+        waits = self.course == "waiting"
+        if waits:
+            self._create(pod(_BLOCKER))
+            wait_for(lambda: steadily(self._blocks), _REACH_S, "the pod that keeps the gang waiting is bound")
+        for position, name in enumerate(names(gang), start=1):
+            self._create(member(gang, name))
+            if self.course != "held" and (waits or position < MEMBERS):
+                self._wait_until_answered(position)
+        if waits:
+            steadily(lambda: self.namespace.delete_pod(_BLOCKER))
+
+    def _blocks(self) -> bool:
+        blocker = self.namespace.pod(_BLOCKER)
+        return blocker is not None and bool(blocker["spec"].get("nodeName"))
+
+    def _wait_until_answered(self, count: int) -> None:
+        end_s = time.monotonic() + _REACH_S
+        crossing = self.crossing
+        while crossing.life.count("filter", "answer") < count and not crossing.stopped.is_set():
+            if time.monotonic() > end_s:
+                raise DeadlineExceededError(f"no {count}th filter answer")
+            time.sleep(_POLL_S)
+        time.sleep(0.05)  # until the pod is told that it is turned away, which the extender hears of
+
+    def _create(self, made: Object) -> None:
+        steadily(lambda: self.cluster.api.create(f"{self.namespace.path}/pods", made))
+
+
+def names(gang: str) -> list[str]:
+    """Return the names of a gang's pods."""
+    return [f"{gang}-{index}" for index in range(MEMBERS)]
+
+
+def member(gang: str, name: str) -> Object:
+    """Return a pod of the gang."""
+    made = pod(name)
+    made["metadata"]["annotations"] = {_NAME: gang, _MIN_AVAILABLE: str(MEMBERS)}
+    return made
+
+
+def pod(name: str) -> Object:
+    """Return a pod that needs a GPU of its own."""
+    gpu = {"nvidia.com/gpu": "1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": "gang-scheduler",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "example.com/train", "resources": {"limits": gpu}}],
+        },
+    }
+
+
+def steadily(call: Callable[[], T]) -> T:
+    """Call the API server until it answers; it may be on its way back."""
+    end_s = time.monotonic() + _OUTAGE_S
+    while True:
+        try:
+            return call()
+        except (OSError, HTTPException):
+            if time.monotonic() > end_s:
+                raise
+        except ApiError as error:
+            if error.status < 500 or time.monotonic() > end_s:
+                raise
+        time.sleep(_POLL_S)
+
+
+@contextmanager
+def open_ground(course: Course) -> Iterator[Ground]:
+    """Start a control plane with a node for each member of one gang, and the crossing before its extender."""
+    with (
+        start_cluster(mode="hold" if course == "held" else "filter", progress=_hush) as cluster,
+        open_crossing(cluster.api_url, cluster.extender_url, cluster.tls) as crossing,
+    ):
+        kubeconfig = cluster.folder / "crossing.kubeconfig"
+        own = orjson.loads(cluster.service_account_kubeconfig("gang-extender", "gang-extender").read_bytes())
+        own["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{crossing.api_port}"}
+        kubeconfig.write_bytes(orjson.dumps(own))
+        cluster.restart_extender(settings={"kubeconfig": str(kubeconfig)})
+        cluster.verbs_address = f"127.0.0.1:{crossing.extender_port}"
+        # Without a lease: its holder's death would cost as long as the lease lasts, each time.
+        cluster.restart_gang_scheduler({"leaderElection": {"leaderElect": False}})
+        for index in range(MEMBERS):
+            cluster.add_node(f"gpu-{index}", gpus=1)
+        yield Ground(cluster, crossing, course)
+
+
+def _hush(_line: str) -> None:
+    """Say nothing of a start."""
