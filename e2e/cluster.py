@@ -169,6 +169,14 @@ class Cluster:
         self._wait_ready({name: self._probe_of(name)})
         return time.monotonic() - began_s
 
+    def wait_serving(self, name: str) -> None:
+        """Wait until a process that was paused serves; start it again, as its pod would be, where it gave itself up."""
+        process, serves = self.processes[name], self._probe_of(name)
+        while not serves():
+            if process.has_ended:
+                process.restart()
+            time.sleep(0.05)
+
     def set_mode(self, mode: "Mode") -> None:
         """Let pods wait that way from now on, and wait until the API server does so."""
         is_held = mode == "hold"

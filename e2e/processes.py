@@ -100,6 +100,11 @@ class Process:
         """The process's id, and its group's."""
         return self._popen.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self._popen.poll() is not None
+
     def log_tail(self, lines: int = 30) -> str:
         """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

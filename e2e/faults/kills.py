@@ -1,7 +1,7 @@
 """What does it cost a gang when a process dies at a step of its life? `python -m e2e.faults.kills --times 20`.
 
-Every step of a life is found by letting a gang live undisturbed; then a gang is stopped at each, and each process killed
-there so many times. Half of the times a message that its sender did not outlive is delivered, half of them it is lost.
+Every step of a life is found by letting a gang live undisturbed; then gangs are stopped at each, and each process is
+killed there so many times. In half of them a message that its sender did not outlive is delivered, in half it is lost.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from typing import get_args
 from msgspec import Struct
 
 from e2e.cluster import EXTENDER, GANG_SCHEDULER, StartError
+from e2e.faults.blows import Blow
 from e2e.faults.crossing import Fate
 from e2e.faults.rounds import Course, Ground, Outcome, Round, open_ground
 from e2e.faults.steps import API_SERVER, Step
@@ -29,6 +30,14 @@ _OWN_KINDS: dict[Course, frozenset[str]] = {
 
 _LISTINGS = 3
 _LEAST_TRIES = 5
+
+
+class Ask(Struct, frozen=True):
+    """How often, and what."""
+
+    times: int
+    fates: tuple[Fate, ...]
+    blow: Blow
 
 
 class Row(Struct, frozen=True):
@@ -77,13 +86,13 @@ def find_steps(ground: Ground) -> list[Step]:
     return [each for each in first if each.kind in _OWN_KINDS[ground.course] and all(each in life for life in others)]
 
 
-def play_step(ground: Ground, step: Step, target: str, times: int, fates: Sequence[Fate]) -> Row:
-    """Stop gangs at the step, until it was reached so many times, and kill the process."""
+def play_step(ground: Ground, step: Step, target: str, ask: Ask) -> Row:
+    """Stop gangs at the step, until it was reached so many times, and strike the process."""
     outcomes: list[Outcome] = []
-    for attempt in range(max(2 * times, _LEAST_TRIES)):
-        if sum(each.reached for each in outcomes) == times:
+    for attempt in range(max(2 * ask.times, _LEAST_TRIES)):
+        if sum(each.reached for each in outcomes) == ask.times:
             break
-        outcome = ground.play(Round(step, target, fates[attempt % len(fates)]))
+        outcome = ground.play(Round(step, target, ask.fates[attempt % len(ask.fates)], ask.blow))
         if outcome.problems:
             print(describe_failure(ground, outcome), flush=True)
         outcomes.append(outcome)
@@ -93,47 +102,52 @@ def play_step(ground: Ground, step: Step, target: str, times: int, fates: Sequen
 def describe_failure(ground: Ground, outcome: Outcome) -> str:
     """Say what went wrong in a round, and how to play it again."""
     played = outcome.round
+    again = (
+        f"python -m e2e.faults.kills --times 20 --life {ground.course} --target {played.target}"
+        f" --step {played.step} --fate {played.fate}{played.blow.option}"
+    )
     return "\n".join(
         [
             f"FAILED {ground.course} {played.target} {played.step} ({played.fate}): {'; '.join(outcome.problems)}",
             f"  what had crossed: {' '.join(outcome.trace)}",
-            f"  again: python -m e2e.faults.kills --times 20 --life {ground.course} --target {played.target}"
-            f" --step {played.step} --fate {played.fate}",
+            f"  again: {again}",
             ground.cluster.log_tail(EXTENDER, 15),
         ]
     )
 
 
-def play(
-    courses: Sequence[Course], targets: Sequence[str], chosen: Sequence[str], times: int, fates: Sequence[Fate]
-) -> Iterator[Row]:
+def play(courses: Sequence[Course], targets: Sequence[str], chosen: Sequence[str], ask: Ask) -> Iterator[Row]:
     """Play all that was asked for; a course has a control plane of its own."""
     for course in courses:
-        with open_ground(course) as ground:
+        with open_ground(course, ask.blow) as ground:
             steps = find_steps(ground)
             wanted = [Step.parse(name) for name in chosen if not name.isdigit()]
             wanted += [steps[int(name) - 1] for name in chosen if name.isdigit()]
             for target in targets:
                 for step in wanted or steps:
-                    yield play_step(ground, step, target, times, fates)
+                    yield play_step(ground, step, target, ask)
 
 
 def main() -> int:
     """Print the table; return 1 if a gang was left in part, or a step was not reached as often as asked."""
     options = _parser().parse_args()
-    fates: Sequence[Fate] = options.fate or get_args(Fate)
+    ask = Ask(options.times, tuple(options.fate or get_args(Fate)), _blow(options))
     is_fine = True
     print(LEGEND, HEADER, sep="\n", flush=True)
     try:
-        for row in play(
-            options.life or get_args(Course), options.target or TARGETS, options.step, options.times, fates
-        ):
+        for row in play(options.life or get_args(Course), options.target or TARGETS, options.step, ask):
             print(row, flush=True)
-            is_fine = is_fine and not row.failed and len(row.reached) == options.times
+            is_fine = is_fine and not row.failed and len(row.reached) == ask.times
     except (StartError, DeadlineExceededError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0 if is_fine else 1
+
+
+def _blow(options: argparse.Namespace) -> Blow:
+    if options.pause:
+        return Blow("pause", options.pause)
+    return Blow("jump", options.jump) if options.jump else Blow()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -143,6 +157,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", nargs="+", choices=TARGETS, help="what is killed; each of them by default")
     parser.add_argument("--step", nargs="+", default=[], help="the number or name of steps; all by default")
     parser.add_argument("--fate", nargs="+", choices=get_args(Fate), help="of what its sender did not outlive")
+    parser.add_argument("--pause", type=float, metavar="SECONDS", help="pause it for so long instead of killing it")
+    parser.add_argument("--jump", type=float, metavar="SECONDS", help="set the extender's wall clock instead")
     return parser
 
 

@@ -8,18 +8,21 @@ other becomes whole, so that no reservation is left; then nothing is held any mo
 import re
 import time
 import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from typing import Literal, TypeVar
 
-import orjson
+import yaml
 from msgspec import Struct
 
 from e2e.client import ApiError
-from e2e.cluster import Cluster, Namespace, Object, start_cluster, wait_for
+from e2e.cluster import EXTENDER, GANG_SCHEDULER, Cluster, Object, start_cluster, wait_for
+from e2e.components import DEDICATED_SCHEDULER
+from e2e.faults.blows import Blow, fit_clock, right_clock, strike
+from e2e.faults.checker import Bounds
 from e2e.faults.crossing import Crossing, Fate, open_crossing
+from e2e.faults.history import recorded
 from e2e.faults.steps import Step
 from e2e.processes import DeadlineExceededError
 
@@ -37,6 +40,9 @@ RECOVERY_S = 60.0
 _NAME = "gang.scheduling.koordinator.sh/name"
 _MIN_AVAILABLE = "gang.scheduling.koordinator.sh/min-available"
 _BLOCKER = "blocker"
+_BOUNDS = Bounds(partial_s=RECOVERY_S, stale_node_s=RECOVERY_S)
+_SCHEDULER: Object = {"leaderElection": {"leaderElect": False}}  # else each death would cost a lease's time
+_IMPATIENT_GANGS = {"gatheringSeconds": 2.0, "bindingSeconds": 2.0}
 _POLL_S = 0.01
 _REACH_S = 8.0
 _OUTAGE_S = 30.0
@@ -48,6 +54,7 @@ class Round(Struct, frozen=True):
     step: Step
     target: str
     fate: Fate
+    blow: Blow = Blow()
 
 
 class Outcome(Struct, frozen=True):
@@ -101,11 +108,12 @@ class Ground:
                 return Outcome(round_, reached=False, trace=tuple(map(str, life.steps)))
             for name in names(rival):
                 self._create(member(rival, name))
-            return self._kill(round_, gang, rival)
+            return self._strike(round_, gang, rival)
         except DeadlineExceededError as error:
             return Outcome(round_, reached=True, problems=(str(error),), trace=tuple(map(str, life.steps)))
         finally:
             self.crossing.go_on()
+            right_clock(self.cluster)
             self.clear()
 
     def clear(self) -> None:
@@ -113,21 +121,25 @@ class Ground:
         steadily(lambda: self.cluster.api.delete(f"{self.namespace.path}/pods", grace_period_s=0))
         wait_for(lambda: not steadily(self.namespace.pods), _OUTAGE_S, "all pods are gone")
 
-    def _kill(self, round_: Round, gang: str, rival: str) -> Outcome:
+    def _strike(self, round_: Round, gang: str, rival: str) -> Outcome:
         was_in_part = 0 < len(self._bound()[gang]) < MEMBERS
         trace = tuple(map(str, self.crossing.life.steps))
-        killed_s = time.monotonic()
-        self.cluster.kill(round_.target)
-        self.crossing.go_on(round_.target, round_.fate)
-        self.cluster.revive(round_.target)
-        served_s = time.monotonic()
-        problems, whole_s, in_part_s = self._recover(gang, rival)
+        with ExitStack() as watching:
+            began_s = time.monotonic()
+            is_watched = round_.target in (EXTENDER, GANG_SCHEDULER)
+            history = watching.enter_context(recorded(self.cluster, _BOUNDS)) if is_watched else None
+            strike(self.cluster, self.crossing, round_.target, round_.blow, round_.fate)
+            served_s = time.monotonic()
+            if history is None:  # the end of the API server, or of its etcd, ends the checker's watches
+                history = watching.enter_context(recorded(self.cluster, _BOUNDS))
+            problems, whole_s, in_part_s = self._recover(gang, rival)
+            checker = history.judged()
         return Outcome(
             round_,
             reached=True,
-            problems=tuple(problems),
-            recovery_s=whole_s - killed_s,
-            served_s=served_s - killed_s,
+            problems=(*problems, *(f"{each.invariant}: {each.text}" for each in checker.violations)),
+            recovery_s=whole_s - began_s,
+            served_s=served_s - began_s,
             in_part_s=in_part_s,
             was_in_part=was_in_part,
             trace=trace,
@@ -156,8 +168,6 @@ class Ground:
 
     def _judge(self, first: str, second: str) -> Iterator[str]:
         """Say what is wrong with one gang that is whole and another that comes after it."""
-        yield from self._wrong_with_nodes()
-        before = {each["metadata"]["uid"]: each["spec"].get("nodeName") for each in steadily(self.namespace.pods)}
         for name in names(first):
             steadily(lambda name=name: self.namespace.delete_pod(name))  # type: ignore[misc]
         try:
@@ -165,20 +175,12 @@ class Ground:
         except DeadlineExceededError as error:
             yield f"the second gang is not whole once the first is gone: {error}"
         for each in steadily(self.namespace.pods):
-            uid, node = each["metadata"]["uid"], each["spec"].get("nodeName")
-            if before.get(uid) not in (None, node):
-                yield f"{each['metadata']['name']} was moved from {before[uid]} to {node}"
             if each["spec"].get("schedulingGates"):
                 yield f"{each['metadata']['name']} still has a gate"
-        yield from self._wrong_with_nodes()
         try:
             wait_for(lambda: self._reservations() == 0, 10.0, "no room is held when all are bound")
         except DeadlineExceededError as error:
             yield str(error)
-
-    def _wrong_with_nodes(self) -> Iterator[str]:
-        used = Counter(each["spec"]["nodeName"] for each in steadily(self.namespace.pods) if "nodeName" in each["spec"])
-        yield from (f"{node} has {count} pods with a GPU, and one GPU" for node, count in used.items() if count > 1)
 
     def _reservations(self) -> float:
         with suppress(OSError), urllib.request.urlopen(f"{self.cluster.probe_url}/metrics", timeout=5) as answer:  # noqa: S310 - our own process
@@ -279,23 +281,31 @@ def steadily(call: Callable[[], T]) -> T:
 
 
 @contextmanager
-def open_ground(course: Course) -> Iterator[Ground]:
+def open_ground(course: Course, blow: Blow) -> Iterator[Ground]:
     """Start a control plane with a node for each member of one gang, and the crossing before its extender."""
     with (
         start_cluster(mode="hold" if course == "held" else "filter", progress=_hush) as cluster,
         open_crossing(cluster.api_url, cluster.extender_url, cluster.tls) as crossing,
     ):
-        kubeconfig = cluster.folder / "crossing.kubeconfig"
-        own = orjson.loads(cluster.service_account_kubeconfig("gang-extender", "gang-extender").read_bytes())
-        own["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{crossing.api_port}"}
-        kubeconfig.write_bytes(orjson.dumps(own))
-        cluster.restart_extender(settings={"kubeconfig": str(kubeconfig)})
-        cluster.verbs_address = f"127.0.0.1:{crossing.extender_port}"
-        # Without a lease: its holder's death would cost as long as the lease lasts, each time.
-        cluster.restart_gang_scheduler({"leaderElection": {"leaderElect": False}})
+        is_impatient = blow.kind == "pause"
+        cluster.reroute(f"http://127.0.0.1:{crossing.api_port}", f"http://127.0.0.1:{crossing.extender_port}")
+        cluster.restart_gang_scheduler(_impatient_scheduler() if is_impatient else _SCHEDULER)
+        if is_impatient:
+            cluster.restart_extender(_IMPATIENT_GANGS)
+        if blow.kind == "jump":
+            fit_clock(cluster)
         for index in range(MEMBERS):
             cluster.add_node(f"gpu-{index}", gpus=1)
         yield Ground(cluster, crossing, course)
+
+
+def _impatient_scheduler() -> Object:
+    """Return settings with a lease and time-outs that are over within seconds."""
+    config: Object = yaml.safe_load(DEDICATED_SCHEDULER.read_text(encoding="utf-8"))
+    for entry in config["extenders"]:
+        entry["httpTimeout"] = "5s" if "bindVerb" in entry else "1s"
+    lease = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
+    return {"extenders": config["extenders"], "leaderElection": config["leaderElection"] | lease}
 
 
 def _hush(_line: str) -> None:
