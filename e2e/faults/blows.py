@@ -60,7 +60,8 @@ def fit_clock(cluster: Cluster) -> None:
     """Start the extender anew with a wall clock that can be set."""
     _offset(cluster).write_text("0", encoding="utf-8")
     process = cluster.processes[EXTENDER]
-    process.command = _with_clock(process.command, _offset(cluster))
+    if _CLOCK not in process.command:
+        process.command = _with_clock(process.command, _offset(cluster))
     cluster.revive(EXTENDER)
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from e2e.cluster import EXTENDER, GANG_SCHEDULER, StartError
 from e2e.faults.blows import Blow
 from e2e.faults.crossing import Fate
-from e2e.faults.rounds import Course, Ground, Outcome, Round, open_ground
+from e2e.faults.rounds import Course, Ground, Outcome, Rival, Round, open_ground
 from e2e.faults.steps import API_SERVER, Step
 from e2e.processes import DeadlineExceededError
 
@@ -36,8 +36,9 @@ class Ask(Struct, frozen=True):
     """How often, and what."""
 
     times: int
-    fates: tuple[Fate, ...]
-    blow: Blow
+    fates: tuple[Fate, ...] = get_args(Fate)
+    rivals: tuple[Rival, ...] = get_args(Rival)
+    blow: Blow = Blow()
 
 
 class Row(Struct, frozen=True):
@@ -92,7 +93,9 @@ def play_step(ground: Ground, step: Step, target: str, ask: Ask) -> Row:
     for attempt in range(max(2 * ask.times, _LEAST_TRIES)):
         if sum(each.reached for each in outcomes) == ask.times:
             break
-        outcome = ground.play(Round(step, target, ask.fates[attempt % len(ask.fates)], ask.blow))
+        fate = ask.fates[attempt % len(ask.fates)]
+        rival = ask.rivals[attempt // len(ask.fates) % len(ask.rivals)]
+        outcome = ground.play(Round(step, target, fate, rival, ask.blow))
         if outcome.problems:
             print(describe_failure(ground, outcome), flush=True)
         outcomes.append(outcome)
@@ -104,11 +107,11 @@ def describe_failure(ground: Ground, outcome: Outcome) -> str:
     played = outcome.round
     again = (
         f"python -m e2e.faults.kills --times 20 --life {ground.course} --target {played.target}"
-        f" --step {played.step} --fate {played.fate}{played.blow.option}"
+        f" --step {played.step} --fate {played.fate} --rival {played.rival}{played.blow.option}"
     )
     return "\n".join(
         [
-            f"FAILED {ground.course} {played.target} {played.step} ({played.fate}): {'; '.join(outcome.problems)}",
+            f"FAILED: {'; '.join(outcome.problems)}",
             f"  what had crossed: {' '.join(outcome.trace)}",
             f"  again: {again}",
             ground.cluster.log_tail(EXTENDER, 15),
@@ -117,9 +120,11 @@ def describe_failure(ground: Ground, outcome: Outcome) -> str:
 
 
 def play(courses: Sequence[Course], targets: Sequence[str], chosen: Sequence[str], ask: Ask) -> Iterator[Row]:
-    """Play all that was asked for; a course has a control plane of its own."""
-    for course in courses:
-        with open_ground(course, ask.blow) as ground:
+    """Play all that was asked for, on one control plane."""
+    with open_ground() as ground:
+        ground.expect(ask.blow)
+        for course in courses:
+            ground.follow(course)
             steps = find_steps(ground)
             wanted = [Step.parse(name) for name in chosen if not name.isdigit()]
             wanted += [steps[int(name) - 1] for name in chosen if name.isdigit()]
@@ -131,7 +136,9 @@ def play(courses: Sequence[Course], targets: Sequence[str], chosen: Sequence[str
 def main() -> int:
     """Print the table; return 1 if a gang was left in part, or a step was not reached as often as asked."""
     options = _parser().parse_args()
-    ask = Ask(options.times, tuple(options.fate or get_args(Fate)), _blow(options))
+    ask = Ask(
+        options.times, tuple(options.fate or get_args(Fate)), tuple(options.rival or get_args(Rival)), _blow(options)
+    )
     is_fine = True
     print(LEGEND, HEADER, sep="\n", flush=True)
     try:
@@ -157,6 +164,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", nargs="+", choices=TARGETS, help="what is killed; each of them by default")
     parser.add_argument("--step", nargs="+", default=[], help="the number or name of steps; all by default")
     parser.add_argument("--fate", nargs="+", choices=get_args(Fate), help="of what its sender did not outlive")
+    parser.add_argument(
+        "--rival", nargs="+", choices=get_args(Rival), help="who wants the same room; in turn by default"
+    )
     parser.add_argument("--pause", type=float, metavar="SECONDS", help="pause it for so long instead of killing it")
     parser.add_argument("--jump", type=float, metavar="SECONDS", help="set the extender's wall clock instead")
     return parser

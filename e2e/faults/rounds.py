@@ -31,6 +31,9 @@ T = TypeVar("T")
 Course = Literal["fresh", "waiting", "held"]
 """How a gang's life begins: with room at once; turned away until room gets free; behind our gate, in hold mode."""
 
+Rival = Literal["gang", "alone"]
+"""Who wants the same room: a gang like the first one, or as many pods without a gang."""
+
 MEMBERS = 2
 """The fewest of which one can be missing."""
 
@@ -42,8 +45,8 @@ _MIN_AVAILABLE = "gang.scheduling.koordinator.sh/min-available"
 _BLOCKER = "blocker"
 _BOUNDS = Bounds(partial_s=RECOVERY_S, stale_node_s=RECOVERY_S)
 _SCHEDULER: Object = {"leaderElection": {"leaderElect": False}}  # else each death would cost a lease's time
-_IMPATIENT_GANGS = {"gatheringSeconds": 2.0, "bindingSeconds": 2.0}
-_POLL_S = 0.01
+_IMPATIENT_GANGS = {"gatheringSeconds": 3.0, "bindingSeconds": 3.0}
+_POLL_S = 0.02
 _REACH_S = 8.0
 _OUTAGE_S = 30.0
 
@@ -54,6 +57,7 @@ class Round(Struct, frozen=True):
     step: Step
     target: str
     fate: Fate
+    rival: Rival = "gang"
     blow: Blow = Blow()
 
 
@@ -81,12 +85,26 @@ class Outcome(Struct, frozen=True):
 class Ground:
     """A control plane with room for one gang, whose extender is behind the crossing."""
 
-    def __init__(self, cluster: Cluster, crossing: Crossing, course: Course) -> None:
+    def __init__(self, cluster: Cluster, crossing: Crossing) -> None:
         self.cluster = cluster
         self.crossing = crossing
-        self.course = course
+        self.course: Course = "fresh"
         self.namespace = cluster.namespace("kills")
         self._lives = 0
+
+    def follow(self, course: Course) -> None:
+        """Let lives take this course from now on."""
+        if (course == "held") != (self.course == "held"):
+            self.cluster.set_mode("hold" if course == "held" else "filter")
+        self.course = course
+
+    def expect(self, blow: Blow) -> None:
+        """Make ready for such blows from now on: no time-out is longer than a pause, a clock that jumps is ours."""
+        is_impatient = blow.kind == "pause"
+        self.cluster.restart_gang_scheduler(_impatient_scheduler() if is_impatient else _SCHEDULER)
+        self.cluster.restart_extender(_IMPATIENT_GANGS if is_impatient else None)
+        if blow.kind == "jump":
+            fit_clock(self.cluster)
 
     def list_steps(self) -> list[Step]:
         """Let a gang live undisturbed and return the steps of its life."""
@@ -107,7 +125,7 @@ class Ground:
             if not self.crossing.stopped.wait(_REACH_S):
                 return Outcome(round_, reached=False, trace=tuple(map(str, life.steps)))
             for name in names(rival):
-                self._create(member(rival, name))
+                self._create(member(rival, name) if round_.rival == "gang" else pod(name))
             return self._strike(round_, gang, rival)
         except DeadlineExceededError as error:
             return Outcome(round_, reached=True, problems=(str(error),), trace=tuple(map(str, life.steps)))
@@ -132,7 +150,7 @@ class Ground:
             served_s = time.monotonic()
             if history is None:  # the end of the API server, or of its etcd, ends the checker's watches
                 history = watching.enter_context(recorded(self.cluster, _BOUNDS))
-            problems, whole_s, in_part_s = self._recover(gang, rival)
+            problems, whole_s, in_part_s = self._recover(gang, rival, rival_is_gang=round_.rival == "gang")
             checker = history.judged()
         return Outcome(
             round_,
@@ -145,8 +163,8 @@ class Ground:
             trace=trace,
         )
 
-    def _recover(self, gang: str, rival: str) -> tuple[list[str], float, float]:
-        """Wait until one of the gangs is whole; return what is wrong, when that was, and how long one was in part."""
+    def _recover(self, gang: str, rival: str, *, rival_is_gang: bool) -> tuple[list[str], float, float]:
+        """Wait until one of both is whole; return what is wrong, when that was, and how long one was in part."""
         began_s = time.monotonic()
         in_part_since_s: float | None = None
         longest_s = 0.0
@@ -155,10 +173,10 @@ class Ground:
             now_s = time.monotonic()
             if in_part_since_s is not None:
                 longest_s = max(longest_s, now_s - in_part_since_s)
-            is_in_part = any(0 < size < MEMBERS for size in sizes.values())
+            is_in_part = 0 < sizes[gang] < MEMBERS or (rival_is_gang and 0 < sizes[rival] < MEMBERS)
             in_part_since_s = (in_part_since_s or now_s) if is_in_part else None
             if all(sizes.values()):
-                return [f"both gangs have room, which is for one: {sizes}"], now_s, longest_s
+                return [f"both have room, which is for one: {sizes}"], now_s, longest_s
             if MEMBERS in sizes.values():
                 first, second = sorted((gang, rival), key=lambda each: -sizes[each])
                 return list(self._judge(first, second)), now_s, longest_s
@@ -189,11 +207,11 @@ class Ground:
         return -1.0
 
     def _bound(self) -> dict[str, set[str]]:
-        """Return the names of each gang's bound pods; a gang without one as well."""
+        """Return the names of the bound pods of the gang and of its rival."""
         bound = {f"{which}{self._lives}": set[str]() for which in "ab"}
         for each in steadily(self.namespace.pods):
-            gang = each["metadata"].get("annotations", {}).get(_NAME)
-            if gang and each["spec"].get("nodeName"):
+            gang, _, index = each["metadata"]["name"].partition("-")
+            if index and each["spec"].get("nodeName"):
                 bound[gang].add(each["metadata"]["name"])
         return bound
 
@@ -281,22 +299,16 @@ def steadily(call: Callable[[], T]) -> T:
 
 
 @contextmanager
-def open_ground(course: Course, blow: Blow) -> Iterator[Ground]:
+def open_ground() -> Iterator[Ground]:
     """Start a control plane with a node for each member of one gang, and the crossing before its extender."""
     with (
-        start_cluster(mode="hold" if course == "held" else "filter", progress=_hush) as cluster,
+        start_cluster(progress=_hush) as cluster,
         open_crossing(cluster.api_url, cluster.extender_url, cluster.tls) as crossing,
     ):
-        is_impatient = blow.kind == "pause"
         cluster.reroute(f"http://127.0.0.1:{crossing.api_port}", f"http://127.0.0.1:{crossing.extender_port}")
-        cluster.restart_gang_scheduler(_impatient_scheduler() if is_impatient else _SCHEDULER)
-        if is_impatient:
-            cluster.restart_extender(_IMPATIENT_GANGS)
-        if blow.kind == "jump":
-            fit_clock(cluster)
         for index in range(MEMBERS):
             cluster.add_node(f"gpu-{index}", gpus=1)
-        yield Ground(cluster, crossing, course)
+        yield Ground(cluster, crossing)
 
 
 def _impatient_scheduler() -> Object:
@@ -305,7 +317,8 @@ def _impatient_scheduler() -> Object:
     for entry in config["extenders"]:
         entry["httpTimeout"] = "5s" if "bindVerb" in entry else "1s"
     lease = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
-    return {"extenders": config["extenders"], "leaderElection": config["leaderElection"] | lease}
+    settings = {"extenders": config["extenders"], "leaderElection": config["leaderElection"] | lease}
+    return settings | {"podMaxBackoffSeconds": 1}  # as in earnest, far below gangs.bindingSeconds
 
 
 def _hush(_line: str) -> None:

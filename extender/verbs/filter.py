@@ -67,6 +67,7 @@ class Filter:
     def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         """Decide on one call; may plan the pod's gang and hold room for it."""
         self._doubt_percentage(args)
+        self._planner.plan_first(now_s)
         pod = self._cluster.learn_pod(args.pod)
         self._cluster.undecided.settle(pod.uid)
         match pod.gang:
