@@ -24,10 +24,12 @@ class Both:
         self.lines: asyncio.Queue[bytes] = asyncio.Queue()
         self.answers = asyncio.Event()
         self.answers.set()
+        self.waits = asyncio.Event()
         self.hung_up = asyncio.Event()
 
     async def post(self, request: web.Request) -> web.Response:
         self.came.append(request.path)
+        self.waits.set()
         try:
             await self.answers.wait()
         except asyncio.CancelledError:
@@ -90,7 +92,7 @@ async def stopped(crossing: Crossing) -> bool:
     return await asyncio.to_thread(crossing.stopped.wait, 5)
 
 
-async def test_what_concerns_no_step_crosses(crossing: Crossing, client: aiohttp.ClientSession, both: Both) -> None:
+async def test_what_concerns_no_step_crosses(crossing: Crossing, client: aiohttp.ClientSession) -> None:
     crossing.begin(GANG, Step("binding", "request", 1))
     assert await bind_pod(client, crossing, "another") == 201
     assert not crossing.stopped.is_set()
@@ -166,8 +168,7 @@ async def test_the_extender_notices_that_its_caller_is_dead(
     crossing.begin(GANG, None)
     both.answers.clear()
     call = call_bind(client, crossing, "a-0")
-    while not both.came:
-        await asyncio.sleep(0.01)
+    await asyncio.wait_for(both.waits.wait(), 5)
     await die(call)
     crossing.go_on(GANG_SCHEDULER, "lost")
     await asyncio.wait_for(both.hung_up.wait(), 5)
