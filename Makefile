@@ -35,8 +35,10 @@ oracle: $(INSTALLED) ## Compare the planner with CP-SAT on 188,000 small gangs: 
 soak: $(INSTALLED) ## Take 100,000 steps in the world in which every share of a card is accounted for (10 minutes)
 	LEDGER_STEPS=100000 $(BIN)/pytest -s --timeout 1800 tests/state/test_card_ledger.py
 
-faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, and judge what happened to them (half an hour)
+faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, kill each process at each step of a gang's life, and judge (an hour and a half)
 	@$(BIN)/python -m e2e.faults --seed $(or $(SEED),1) --gangs 500 --faults 10000
+	@$(BIN)/python -m e2e.faults.kills --times 20 --target extender gang-scheduler
+	@$(BIN)/python -m e2e.faults.kills --times 3 --target kube-apiserver etcd
 
 bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound a second, whole GPUs kept free, a day's jobs and costs by size (an hour; figures in .cache/)
 	@mkdir -p .cache

@@ -143,9 +143,9 @@ class Ground:
         was_in_part = 0 < len(self._bound()[gang]) < MEMBERS
         trace = tuple(map(str, self.crossing.life.steps))
         with ExitStack() as watching:
-            began_s = time.monotonic()
             is_watched = round_.target in (EXTENDER, GANG_SCHEDULER)
             history = watching.enter_context(recorded(self.cluster, _BOUNDS)) if is_watched else None
+            began_s = time.monotonic()
             strike(self.cluster, self.crossing, round_.target, round_.blow, round_.fate)
             served_s = time.monotonic()
             if history is None:  # the end of the API server, or of its etcd, ends the checker's watches
