@@ -114,7 +114,7 @@ def describe_failure(ground: Ground, outcome: Outcome) -> str:
             f"FAILED: {'; '.join(outcome.problems)}",
             f"  what had crossed: {' '.join(outcome.trace)}",
             f"  again: {again}",
-            ground.cluster.log_tail(EXTENDER, 15),
+            *(ground.cluster.log_tail(name, 15) for name in (EXTENDER, GANG_SCHEDULER)),
         ]
     )
 
