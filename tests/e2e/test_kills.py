@@ -13,7 +13,10 @@ from e2e.faults.kills import Ask, Row, find_steps, play_step
 from e2e.faults.rounds import Course, Ground, open_ground
 from e2e.faults.steps import API_SERVER, Step
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.controlplane,
+    pytest.mark.timeout(600),
+]  # half a minute to two minutes each; others may use the machine
 
 BEFORE_THE_LAST_CALL = Step("bind", "request", 2)
 IN_PART = Step("binding", "answer", 1)
