@@ -89,19 +89,12 @@ class Planner:
         self._resting: set[GangKey] = set()
         """Gangs with nobody to place, who need no look when room is freed."""
         self._news: list[Announcement] = []
-        self._has_planned = False
-
-    def plan_first(self, now_s: float) -> None:
-        """Plan all gangs, if none was planned yet.
-
-        Before anybody is answered: after a restart he could else have the room that a gang in part still needs.
-        """
-        if not self._has_planned:
-            self.plan_gangs(now_s)
+        self.has_planned = False
+        """Whether all gangs were looked at; before that, others could have the room that a gang in part still needs."""
 
     def plan_gangs(self, now_s: float) -> None:
         """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
-        self._has_planned = True
+        self.has_planned = True
         changes = self._cluster.changes
         keys = changes.take_to_plan()
         self._resting -= keys
