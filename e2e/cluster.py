@@ -158,10 +158,6 @@ class Cluster:
         self.restart_extender()
         self.restart_gang_scheduler()
 
-    def kill(self, name: str) -> None:
-        """End a process as a crash does; its data and ports are kept for `revive`."""
-        self.processes[name].kill()
-
     def revive(self, name: str) -> float:
         """Start a process that was killed as it was before, wait until it serves and return how long that took."""
         began_s = time.monotonic()

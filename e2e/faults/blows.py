@@ -39,7 +39,7 @@ def strike(cluster: Cluster, crossing: Crossing, target: str, blow: Blow, fate: 
     """Do it, let go of what is held, and return once the process serves again."""
     match blow.kind:
         case "kill":
-            cluster.kill(target)
+            cluster.processes[target].kill()
             crossing.go_on(target, fate)
             cluster.revive(target)
         case "pause":
