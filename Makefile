@@ -38,8 +38,10 @@ soak: $(INSTALLED) ## Take 100,000 steps in the world of shared cards, feed 200,
 	@mkdir -p .cache
 	@$(BIN)/python -m e2e.bench soak --minutes 30 --out .cache/soak.json
 
-faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, and judge what happened to them (half an hour)
+faults: $(INSTALLED) ## Let 10,000 faults befall 500 gangs on a real control plane, kill each process at each step of a gang's life, and judge (an hour and a half)
 	@$(BIN)/python -m e2e.faults --seed $(or $(SEED),1) --gangs 500 --faults 10000
+	@$(BIN)/python -m e2e.faults.kills --times 20 --target extender gang-scheduler
+	@$(BIN)/python -m e2e.faults.kills --times 3 --target kube-apiserver etcd
 
 bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound a second, whole GPUs kept free, a day's jobs and costs by size (an hour; figures in .cache/)
 	@mkdir -p .cache

@@ -28,15 +28,7 @@ from e2e import components, credentials
 from e2e.build import Progress, control_plane_binaries, report_to_stderr
 from e2e.client import ApiClient, ApiError, Object, parse_objects
 from e2e.nodes import completed, is_usable, make_node
-from e2e.processes import (
-    DeadlineExceededError,
-    Process,
-    StartError,
-    figures,
-    free_ports,
-    is_ok,
-    wait_for,
-)
+from e2e.processes import DeadlineExceededError, Process, StartError, figures, free_ports, is_ok, wait_for
 
 __all__ = ["Cluster", "DeadlineExceededError", "Mode", "Namespace", "Object", "StartError", "start_cluster", "wait_for"]
 
@@ -155,10 +147,28 @@ class Cluster:
         self._wait_ready({GANG_SCHEDULER: self._gang_scheduler_is_ready})
 
     def reroute(self, api: str, verbs: str) -> None:
-        """Let the extender find the API server at this URL, and kube-scheduler the extender at that; restart both."""
+        """Let the extender find the API server at this URL, and kube-scheduler the extender at that; restart both.
+
+        The extender last, since it waits for its kube-scheduler to be elected.
+        """
         self._api_seen_by_extender, self._extender_seen_by_scheduler = api, urlsplit(verbs).netloc
-        self.restart_extender()
         self.restart_gang_scheduler()
+        self.restart_extender()
+
+    def revive(self, name: str) -> float:
+        """Start a process that was killed as it was before, wait until it serves and return how long that took."""
+        began_s = time.monotonic()
+        self.processes[name].restart()
+        self._wait_ready({name: self._probe_of(name)})
+        return time.monotonic() - began_s
+
+    def wait_serving(self, name: str) -> None:
+        """Wait until a process that was paused serves; start it again, as its pod would be, where it gave itself up."""
+        process, serves = self.processes[name], self._probe_of(name)
+        while not serves():
+            if process.has_ended:
+                process.restart()
+            time.sleep(0.05)
 
     def set_mode(self, mode: "Mode") -> None:
         """Let pods wait that way from now on, and wait until the API server does so."""
@@ -307,6 +317,15 @@ class Cluster:
         kubeconfig = self.service_account_kubeconfig("gang-extender", "gang-extender", self._api_seen_by_extender)
         text = components.extender_config(kubeconfig, self._extender, self._probe, gangs, settings)
         self._extender_config.write_text(text, encoding="utf-8")
+
+    def _probe_of(self, name: str) -> Callable[[], bool]:
+        of_api = self._api_is_ready  # which asks etcd as well
+        return {
+            "etcd": of_api,
+            "kube-apiserver": of_api,
+            EXTENDER: self._extender_is_ready,
+            GANG_SCHEDULER: self._gang_scheduler_is_ready,
+        }[name]
 
     def _api_is_ready(self) -> bool:
         # The key is written after the certificate, which is then whole.

@@ -16,7 +16,7 @@ from e2e.build import CONTROL_PLANE
 from e2e.credentials import Credentials
 
 _REPOSITORY = Path(__file__).parent.parent
-_DEDICATED_SCHEDULER = _REPOSITORY / "scheduler-config" / "dedicated.yaml"
+DEDICATED_SCHEDULER = _REPOSITORY / "scheduler-config" / "dedicated.yaml"
 _EXTENDER_SETTINGS = _REPOSITORY / "manifests" / "base" / "config.yaml"
 
 BASE_MANIFESTS = [
@@ -100,7 +100,7 @@ def gang_scheduler(credentials: Credentials, kubeconfig: Path, port: int, config
 
 def gang_scheduler_config(kubeconfig: Path, extender: str, settings: Mapping[str, Any] | None = None) -> str:
     """Return the repository's file with other addresses and these settings; `extender` is host:port."""
-    config: dict[str, Any] = yaml.safe_load(_DEDICATED_SCHEDULER.read_text(encoding="utf-8"))
+    config: dict[str, Any] = yaml.safe_load(DEDICATED_SCHEDULER.read_text(encoding="utf-8"))
     config |= settings or {}
     config["clientConnection"]["kubeconfig"] = str(kubeconfig)
     for entry in config["extenders"]:

@@ -42,7 +42,7 @@ async def run(kubeconfig: str) -> NoReturn:
 
 async def _follow(server: ApiServer) -> None:
     """Watch once; without a resourceVersion a watch begins with all that exists, so there is nothing to remember."""
-    async with server.stream("/api/v1/pods", query=_BOUND, silence_s=_SILENCE_S) as lines, asyncio.TaskGroup() as tasks:
+    async with asyncio.TaskGroup() as tasks, server.stream("/api/v1/pods", query=_BOUND, silence_s=_SILENCE_S) as lines:
         async for line in lines:
             event = orjson.loads(line)
             if event["type"] == "ERROR":

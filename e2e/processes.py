@@ -111,14 +111,14 @@ class Process:
         """The process's id, and its group's."""
         return self._popen.pid
 
-    def log_tail(self, lines: int = 30) -> str:
-        """Return the last lines of the log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-
     @property
     def has_ended(self) -> bool:
         """Whether it runs no more, for whatever reason."""
         return self._popen.poll() is not None
+
+    def log_tail(self, lines: int = 30) -> str:
+        """Return the last lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def check(self) -> None:
         """Raise StartError if the process has ended, and not because it was stopped."""
@@ -136,20 +136,30 @@ class Process:
         self._is_stopped = True
         if self._popen.poll() is None:
             os.killpg(self.pid, signal.SIGTERM)
+            self.go_on()  # one that was paused heeds nothing
         try:
             self._popen.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             os.killpg(self.pid, signal.SIGKILL)
             self._popen.wait()
 
-    def kill(self) -> None:
-        """End it with SIGKILL, as a scenario's fault."""
-        self._is_stopped = True
-        os.killpg(self.pid, signal.SIGKILL)
-        self._popen.wait()
-
     def restart(self) -> None:
         """End it, if it has not ended, and start it again with the same log."""
         self.stop()
         self._popen = self._start()
         self._is_stopped = False
+
+    def kill(self) -> None:
+        """End it as a crash does: at once, without a last word. `restart` starts it again."""
+        self._is_stopped = True
+        if self._popen.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._popen.wait()
+
+    def pause(self) -> None:
+        """Stop it where it is, with its connections open, until `go_on`."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it run on after `pause`."""
+        os.killpg(self.pid, signal.SIGCONT)

@@ -24,8 +24,8 @@ def main() -> int:
     parser.add_argument(
         "--fail-over",
         action="store_true",
-        help="let kube-scheduler call the other extender from the middle of each round on, while both are active: "
-        "nothing fences the first one off yet, so expect violations",
+        help="let kube-scheduler call a second extender from the middle of each round on, while both act without a "
+        "lease: nothing fences the first one off, so expect violations",
     )
     options = parser.parse_args()
     goal = Goal(options.gangs, options.faults, options.minutes * 60, options.fail_over)

@@ -4,9 +4,7 @@ A round: its gangs come while API server, calls, nodes, pods and plugins fail; t
 SETTLE_S every gang that fits must be whole, nobody's room held and no gate left. Most of them are deleted then.
 """
 
-import re
 import time
-import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -15,7 +13,7 @@ from random import Random
 from msgspec import Struct
 
 from e2e.client import Object
-from e2e.cluster import EXTENDER, Cluster, Mode, Namespace
+from e2e.cluster import EXTENDER, LEADING, Cluster, Mode, Namespace
 from e2e.components import extender, extender_config
 from e2e.faults import standard
 from e2e.faults.checker import Checker, Violation
@@ -24,10 +22,10 @@ from e2e.faults.history import History, recorded
 from e2e.faults.plugin import forgetful_plugin
 from e2e.faults.reading import gang_of, is_held, node_of
 from e2e.faults.rules import Tally
-from e2e.faults.weather import WHERE, Doing, Weather
+from e2e.faults.weather import Doing, Weather
 from e2e.faults.workload import GANGS_A_ROUND, Plan, round_of, staying
 from e2e.nodes import is_usable
-from e2e.processes import DeadlineExceededError, free_ports, is_ok, wait_for
+from e2e.processes import DeadlineExceededError, figures, free_ports, wait_for
 
 TWIN = "second-extender"
 _LOOK_S = 0.5
@@ -35,6 +33,7 @@ _STORM_S = 20.0  # how long a round's faults last; all that is planned for it ha
 _ROUNDS_IN_A_MODE = 2
 _FAIL_OVER_S = (3.0, 16.0)  # while gangs come
 _READY_S = 60.0
+_NO_LEASE = {"leaderElection": {"mode": "none"}}
 
 
 class Goal(Struct, frozen=True):
@@ -44,7 +43,12 @@ class Goal(Struct, frozen=True):
     faults: int
     within_s: float
     fails_over: bool = False
-    """Whether kube-scheduler goes over to the other extender in the middle of a round, not between rounds."""
+    """Whether there is a second extender, and kube-scheduler goes over to it in the middle of a round.
+
+    Neither follows a lease then, so that both act at once: nothing fences off the one that is called no more. What is
+    not covered, with or without it: a lease that is lost, taken over or unreachable for one of two pairs while
+    everything else fails. `e2e/availability` ends pairs that follow their lease, with no other faults.
+    """
 
 
 class Outcome(Struct, frozen=True):
@@ -72,10 +76,10 @@ def play(cluster: Cluster, seed: int, goal: Goal, say: Callable[[str], None]) ->
         namespace, nodes = cluster.namespace("faults"), list(standard.nodes())
         cluster.add_nodes(nodes)
         stack.enter_context(forgetful_plugin(namespace, seed, detour.tally))
-        twin = _start_twin(cluster, detour)
         weather = Weather(namespace, nodes, detour.tally)
-        rounds = Rounds(namespace, detour, history, weather, (cluster.probe_url, twin[1]))
-        rounds.targets = (cluster.extender_url, twin[0])
+        rounds = Rounds(namespace, detour, history, weather, [cluster.probe_url])
+        if goal.fails_over:
+            rounds.meet(*_start_twin(cluster, detour))
         return rounds.play(seed, goal, say)
 
 
@@ -83,9 +87,9 @@ class Rounds:
     """The rounds of one run."""
 
     def __init__(
-        self, namespace: Namespace, detour: Detour, history: History, weather: Weather, probes: Sequence[str]
+        self, namespace: Namespace, detour: Detour, history: History, weather: Weather, probes: list[str]
     ) -> None:
-        self.targets: Sequence[str] = (detour.verbs.target,)
+        self._targets = [detour.verbs.target]
         """Whom kube-scheduler may call: the first one until it fails over to the next, in the middle of each round."""
         self._namespace = namespace
         self._cluster = namespace.cluster
@@ -96,12 +100,17 @@ class Rounds:
         self._slowest_s = 0.0
         self._left: list[Plan] = []
 
+    def meet(self, verbs: str, probe: str) -> None:
+        """Let kube-scheduler fail over to this extender as well, and judge both."""
+        self._targets.append(verbs)
+        self._probes.append(probe)
+
     def play(self, seed: int, goal: Goal, say: Callable[[str], None]) -> Outcome:
         """Play until the goal is reached or an invariant is violated."""
         begun_s, number, violations = time.monotonic(), 0, list[Violation]()
         try:
             while not self._is_reached(goal, number, begun_s):
-                self._play_round(seed, number, fails_over=goal.fails_over)
+                self._play_round(seed, number)
                 number += 1
                 say(
                     f"round {number}: {number * GANGS_A_ROUND} gangs, {self._detour.tally.total} faults, "
@@ -121,16 +130,17 @@ class Rounds:
         is_enough = number * GANGS_A_ROUND >= goal.gangs and self._detour.tally.total >= goal.faults
         return is_enough or time.monotonic() - begun_s >= goal.within_s
 
-    def _play_round(self, seed: int, number: int, *, fails_over: bool) -> None:
+    def _play_round(self, seed: int, number: int) -> None:
         mode: Mode = "hold" if number // _ROUNDS_IN_A_MODE % 2 else "filter"
         if number % _ROUNDS_IN_A_MODE == 0:
             self._cluster.set_mode(mode)
         plans = round_of(seed, number)
         doings = [Doing(plan.at_s, partial(self._create, plan)) for plan in plans]
         doings += self._weather.of_round(seed, number, plans)
-        chance = Random(f"{seed}/failover/{number}")  # noqa: S311 - the same for the same seed
-        at_s = chance.uniform(*_FAIL_OVER_S) if fails_over else 0.0
-        doings.append(Doing(at_s, partial(self._fail_over, self.targets[(number + 1) % len(self.targets)])))
+        if len(self._targets) > 1:
+            chance = Random(f"{seed}/failover/{number}")  # noqa: S311 - the same for the same seed
+            target = self._targets[(number + 1) % len(self._targets)]
+            doings.append(Doing(chance.uniform(*_FAIL_OVER_S), partial(self._detour.verbs.turn_to, target)))
         self._detour.resume()
         self._do(sorted(doings, key=lambda each: each.at_s))
         self._detour.pause()
@@ -148,11 +158,6 @@ class Rounds:
                 time.sleep(min(left_s, _LOOK_S))
                 self._judge()
             doing.do()
-
-    def _fail_over(self, target: str) -> None:
-        """Let kube-scheduler call the other extender, which has watched and planned all along, and hang up on this."""
-        self._detour.verbs.turn_to(target)
-        self._detour.tally.add(WHERE, "calls go to the other extender")
 
     def _judge(self) -> None:
         violations = self._history.look()
@@ -192,15 +197,17 @@ class Rounds:
         return problems
 
     def _left_in(self, probe: str, hopeless: int) -> list[str]:
-        figures = _figures(probe)
-        states = {state: figures[f'gang_extender_gangs{{state="{state}"}}'] for state in ("placed", "stranded")}
+        told = figures(f"{probe}/metrics")
+        if told.get(LEADING) != 1:
+            return [f"{probe} does not lead"]
+        states = {state: told[f'gang_extender_gangs{{state="{state}"}}'] for state in ("placed", "stranded")}
         waiting = sum(
-            figures[f'gang_extender_gangs{{state="{state}"}}'] for state in ("waiting", "gathering", "undeclared")
+            told[f'gang_extender_gangs{{state="{state}"}}'] for state in ("waiting", "gathering", "undeclared")
         )
         problems = [f"{probe} says {count:g} gangs are {state}" for state, count in states.items() if count]
         if waiting != hopeless:
             problems.append(f"{probe} says {waiting:g} gangs wait")
-        counts = {gauge: figures[f"gang_extender_{gauge}"] for gauge in ("reservations", "held_binds", "queued_binds")}
+        counts = {gauge: told[f"gang_extender_{gauge}"] for gauge in ("reservations", "held_binds", "queued_binds")}
         return problems + [f"{probe} has {count:g} {gauge}" for gauge, count in counts.items() if count]
 
 
@@ -215,20 +222,14 @@ def _what_it_lacks(pod: Object) -> str:
     return "" if node_of(pod) else f"{pod['metadata']['name']} is not bound"
 
 
-def _figures(probe: str) -> dict[str, float]:
-    with urllib.request.urlopen(f"{probe}/metrics", timeout=10) as answer:  # noqa: S310 - our own process
-        text = answer.read().decode()
-    return {name: float(value) for name, value in re.findall(r"^(gang_extender_\S+) (\S+)$", text, re.MULTILINE)}
-
-
 def _start_twin(cluster: Cluster, detour: Detour) -> tuple[str, str]:
-    """Start a second extender on the same API server; return the URLs of its verbs and of its probes."""
+    """Let two extenders act at once on the same API server; return the URLs of the second one's verbs and probes."""
     verbs, probe = free_ports(2)
     config = cluster.folder / "second-extender.yaml"
     kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.api_url)
-    config.write_text(extender_config(kubeconfig, verbs, probe), encoding="utf-8")
+    config.write_text(extender_config(kubeconfig, verbs, probe, settings=_NO_LEASE), encoding="utf-8")
+    cluster.restart_extender(settings=_NO_LEASE)
     cluster.start_process(TWIN, extender(config))
-    detour.tally.add(WHERE, "second extender")
     url = f"http://127.0.0.1:{probe}"
-    wait_for(lambda: is_ok(f"{url}/readyz"), _READY_S, f"the {TWIN} is ready beside the {EXTENDER}")
+    wait_for(lambda: figures(f"{url}/metrics").get(LEADING), _READY_S, f"the {TWIN} leads beside the {EXTENDER}")
     return f"http://127.0.0.1:{verbs}", url

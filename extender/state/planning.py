@@ -7,7 +7,6 @@ All of it is a function of the state and the time; nothing is written to the API
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from msgspec import structs
@@ -28,50 +27,13 @@ from extender.state.cluster import Cluster
 from extender.state.company import find_company
 from extender.state.expiry import Deadlines, Expiry
 from extender.state.membership import key_of
+from extender.state.past import Past
 from extender.state.patience import Patience
 from extender.state.reservations import Slot, Stage
 from extender.state.standings import Standing, Standings
 
-REFUSAL_HOLDS_S = 0.5
-"""How long a node that kube-scheduler refused is left out of a gang's plans at first, doubled with each time. Mostly it
-just did not know yet of room that became free, or of a pod that is gone, which it learns within milliseconds."""
-
-LONGEST_REFUSAL_S = 10.0
-"""What it knows of a node and we do not (a volume, a device) may change within seconds, and its own back-off ends."""
-
-LONGEST_COSTLY_REFUSAL_S = 300.0
-"""A gang that waits on each node must not go to and fro between a few of them while a further one has room; five
-minutes are ten waits. Nobody tells us when the node is worth another try, so it is not for ever."""
-
-REFUSED_FOR_GOOD = 3
-"""Refusals, over a second and a half, before anybody elsewhere is killed since a node is refused."""
-
 Rank: TypeAlias = tuple[bool, int, float, float, int, str]
 """Who is planned before whom: what sorts first."""
-
-
-@dataclass(slots=True)
-class _Past:
-    """What a gang's earlier plans came to: it decides what the next plan may be."""
-
-    refused_until_s: dict[tuple[str, PodShape], float] = field(default_factory=dict)
-    refusals: Counter[tuple[str, PodShape]] = field(default_factory=Counter)
-    gave_up_at: int = 0
-    """With how many members it waited in vain for others; below one more, absent ones are not planned for."""
-    turn_lost_s: float = 0.0
-    """When its room was last taken back because its time was over; who has not had a turn since goes first."""
-
-    def refuse(self, what: tuple[str, PodShape], now_s: float, costs_s: float) -> None:
-        """Note that the shape is not taken on the node."""
-        times = 2.0 ** self.refusals[what]
-        found_out_s = min(LONGEST_COSTLY_REFUSAL_S, 2 * costs_s * (times - 1))
-        self.refused_until_s[what] = now_s + max(found_out_s, min(LONGEST_REFUSAL_S, REFUSAL_HOLDS_S * times))
-        self.refusals[what] += 1
-
-    @property
-    def refused_for_good(self) -> list[tuple[str, PodShape]]:
-        """What kube-scheduler has refused so often that it is no misunderstanding."""
-        return [what for what in self.refused_until_s if self.refusals[what] >= REFUSED_FOR_GOOD]
 
 
 class Planner:
@@ -82,16 +44,19 @@ class Planner:
         self._cluster = cluster
         self._expiry = Expiry(cluster, deadlines)
         self._patience = Patience(cluster, deadlines.patience_s, self._admit_needed)
-        self._pasts: dict[GangKey, _Past] = {}
+        self._pasts: dict[GangKey, Past] = {}
         self._decided: dict[GangKey, tuple[Gang, tuple[int, int]]] = {}
         self._refused: set[GangKey] = set()
         """Gangs of which a node is refused now."""
         self._resting: set[GangKey] = set()
         """Gangs with nobody to place, who need no look when room is freed."""
         self._news: list[Announcement] = []
+        self.has_planned = False
+        """Whether all gangs were looked at; before that, others could have the room that a gang in part still needs."""
 
     def plan_gangs(self, now_s: float) -> None:
         """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
+        self.has_planned = True
         changes = self._cluster.changes
         keys = changes.take_to_plan()
         self._resting -= keys
@@ -381,8 +346,8 @@ class Planner:
             self._decided[gang.key] = gang, self._generations()
         self._cluster.changes.touch(gang.key)
 
-    def _past(self, key: GangKey) -> _Past:
-        return self._pasts.setdefault(key, _Past())
+    def _past(self, key: GangKey) -> Past:
+        return self._pasts.setdefault(key, Past())
 
     def _forget(self, key: GangKey) -> None:
         """Let go of what is held for a gang that has nobody left to place."""

@@ -14,7 +14,8 @@ from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.state.cluster import Cluster
 from extender.state.membership import key_of
-from extender.state.planning import REFUSAL_HOLDS_S, Planner
+from extender.state.past import REFUSAL_HOLDS_S
+from extender.state.planning import Planner
 from extender.state.reservations import Stage
 from extender.state.schedulers_view import waits_for_siblings
 from extender.wire.extender_v1 import PreemptionArgs, Victims

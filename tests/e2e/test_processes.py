@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,32 @@ def test_only_a_process_that_ended_by_itself_is_a_failure(tmp_path: Path) -> Non
     os.kill(process.pid, signal.SIGKILL)
     with pytest.raises(StartError, match=f"sleeper ended by itself with code -{signal.SIGKILL:d}"):
         wait_for(process.check, deadline_s=5, why="it is killed")
+
+
+def test_a_process_that_was_killed_is_no_failure_and_runs_again(tmp_path: Path) -> None:
+    process = Process("sleeper", ["sleep", "60"], tmp_path / "log")
+    process.kill()
+    assert process.has_ended
+    process.check()
+    process.restart()
+    assert not process.has_ended
+    process.stop()
+
+
+def test_a_paused_process_stands_still_until_it_goes_on_and_can_be_stopped(tmp_path: Path) -> None:
+    count = "import time\nwhile True: print('tick', flush=True); time.sleep(0.01)"
+    process = Process("counter", [sys.executable, "-c", count], tmp_path / "log")
+    wait_for(process.log_tail, deadline_s=5, why="it counts")
+    process.pause()
+    time.sleep(0.1)
+    before = process.log.stat().st_size
+    time.sleep(0.2)
+    assert process.log.stat().st_size == before
+    process.go_on()
+    wait_for(lambda: process.log.stat().st_size > before, deadline_s=5, why="it counts again")
+    process.pause()
+    process.stop()
+    assert has_ended(process.pid)
 
 
 def test_a_process_that_ended_is_reported_with_its_last_words(tmp_path: Path) -> None:

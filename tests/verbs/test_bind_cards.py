@@ -68,6 +68,19 @@ async def test_a_share_of_a_card_for_a_pod_without_a_gang() -> None:
     assert visible(rig, pod) == "GPU-n1-0"
 
 
+async def test_after_a_restart_nobody_is_bound_on_the_card_that_a_gang_in_part_still_needs() -> None:
+    """The call comes before the first cycle."""
+    node = a_gpu_node("n1", cards=2, manager=CardManager.KOORDINATOR)
+    before, rig = BindRig(node), BindRig(node)
+    first, second = (a_pod(f"w{i}", gang="g", min_available=2, shape=WHOLE) for i in range(2))
+    nodes = before.let_through(first, second)
+    single = a_pod("single", shape=WHOLE)
+    rig.create(before.bind(first, nodes[0]), second, single)
+
+    assert await rig.call(single, "n1") != ""
+    assert rig.node_for(second) == "n1"
+
+
 async def test_of_two_calls_for_the_last_whole_card_one_is_refused() -> None:
     rig = BindRig(a_gpu_node("n1", cards=1, manager=CardManager.KOORDINATOR))
     first, second = a_pod("first", shape=WHOLE), a_pod("second", shape=WHOLE)

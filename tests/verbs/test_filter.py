@@ -45,6 +45,18 @@ def test_a_gang_that_does_not_fit_is_rejected_in_the_seeds_words() -> None:
     assert rig.reserved() == 0
 
 
+def test_after_a_restart_nobody_gets_the_room_that_a_gang_in_part_still_needs() -> None:
+    """The first one who is asked for comes before the first cycle."""
+    rig = Rig(a_node("n1", gpu=2))
+    first, second = workers("g", 2, min_available=2)
+    rig.create(structs.replace(first, node_name="n1"), second)
+    single = a_pod("single")
+    rig.create(single)
+
+    assert rig.ask(single).accepted == []
+    assert rig.node_for(second) == "n1"
+
+
 def test_the_first_member_is_let_through_and_room_is_held_for_those_to_come() -> None:
     rig = Rig(a_node("n1", gpu=4))
     first, *others = workers("g", 4)

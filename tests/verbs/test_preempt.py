@@ -5,7 +5,7 @@ from msgspec import structs
 from extender.model.claim import GangKey, Terms
 from extender.model.disruption_budget import DisruptionBudget
 from extender.model.pod import HostPort, Pod, Requirement
-from extender.state.planning import LONGEST_REFUSAL_S, REFUSAL_HOLDS_S, REFUSED_FOR_GOOD
+from extender.state.past import LONGEST_REFUSAL_S, REFUSAL_HOLDS_S, REFUSED_FOR_GOOD
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import Rig
 
