@@ -72,13 +72,13 @@ def contending(cluster: Cluster, contender: Contender) -> Iterator[None]:
     """Let the contender run, and nobody else."""
     cluster.set_mode(contender.mode)
     try:
-        if contender.beside == "ours":
+        cluster.restart_gang_scheduler(contender.settings, contender.flags)
+        if contender.beside == "ours":  # after its kube-scheduler, whose election it follows
             cluster.restart_extender(
                 settings={key: contender.settings[key] for key in _SAID_TWICE & contender.settings.keys()}
             )
         elif contender.beside == "no-op":
             _start_no_op(cluster)
-        cluster.restart_gang_scheduler(contender.settings, contender.flags)
         yield
     finally:
         for name in (GANG_SCHEDULER, EXTENDER, _NO_OP):

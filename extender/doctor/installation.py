@@ -5,7 +5,7 @@ from typing import Final
 
 from extender.doctor.facts import Facts, PolicyParts
 from extender.doctor.finding import Finding, Unseen, unknown
-from extender.doctor.permissions import Part, Right
+from extender.doctor.permissions import LEASE, NAMESPACE, Part, Right
 from extender.model.pod import HOLD_GATE
 from extender.watch.sources import JOB_VERSIONS, POD_GROUP_PATHS
 from extender.wire.job_owner import BATCH_JOB, GROUP_OF
@@ -54,7 +54,7 @@ def _install(kind: str) -> str:
 
 
 def parts_in_use(facts: Facts) -> set[Part]:
-    """Return which folders of manifests/ this cluster needs the rights of."""
+    """Return what this cluster needs the rights for."""
     fleet = facts.fleet
     hold = facts.policies.get(HOLD)
     held = not isinstance(fleet, Unseen) and any(
@@ -65,6 +65,9 @@ def parts_in_use(facts: Facts) -> set[Part]:
         parts.add("hold")
     if not isinstance(fleet, Unseen) and fleet.hami_nodes:
         parts.add("hami")
+    election = facts.settings.leader_election
+    if (election.mode, election.resource_namespace, election.resource_name) == ("sidecar", NAMESPACE, LEASE):
+        parts.add("election")  # in any other case, its administrator has named the lease in a role as well
     return parts
 
 

@@ -12,7 +12,10 @@ from extender.doctor.finding import Finding, Level, Unseen
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
 
-Part: TypeAlias = Literal["base", "hold", "hami"]
+Part: TypeAlias = Literal["base", "election", "hold", "hami"]
+"""What it is for: the extender itself, following its kube-scheduler's election, or what a folder of manifests/ adds."""
+
+FOLDERS: Final[Mapping[Part, str]] = {"base": "base", "election": "base", "hold": "hold", "hami": "hami"}
 """Which folder of manifests/ gives it."""
 
 Who: TypeAlias = Literal["extender", "scheduler"]
@@ -138,6 +141,14 @@ NEEDS: Final[tuple[Need, ...]] = (
         "nobody may read the kube-scheduler's metrics (Role extension-apiserver-authentication-reader)",
         level="warning",
     ),
+    Need(
+        tuple(
+            Right("coordination.k8s.io", "leases", verb, "extender", NAMESPACE, LEASE)
+            for verb in ("get", "list", "watch")
+        ),
+        "the extender never leads: it does not know whether its kube-scheduler is elected",
+        part="election",
+    ),
     Need(_rights("", ("pods",), ("patch",)), "held pods never lose their gate", part="hold"),
     Need(_rights("", ("nodes",), ("get", "patch")), "no pod that asks HAMi for a share is ever bound", part="hami"),
 )
@@ -175,4 +186,4 @@ def _check_need(need: Need, rights: Mapping[Right, bool | Unseen], asked: Asked)
         what = f"may not {right.said}: {need.without}"
         what += "" if is_there else ", once it is installed"
         level = need.level if is_there else "warning"
-        yield Finding(name, level, what, asked.identities[who], f"kubectl apply -k manifests/{need.part}")
+        yield Finding(name, level, what, asked.identities[who], f"kubectl apply -k manifests/{FOLDERS[need.part]}")

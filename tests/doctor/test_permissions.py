@@ -3,7 +3,7 @@
 import pytest
 
 from extender.doctor.finding import Unseen
-from extender.doctor.permissions import EVERY_RIGHT, NEEDS, Part, Right
+from extender.doctor.permissions import EVERY_RIGHT, NEEDS, Part, Right, Who
 from tests.doctor.installations import IDENTITIES, amiss, facts, scheduler, settings
 from tests.manifests.files import BASE, HAMI, HOLD, manifest
 from tests.manifests.test_rbac import rights
@@ -41,13 +41,18 @@ def test_rights_that_could_not_be_asked_about_are_not_taken_for_granted() -> Non
     assert len(found) == sum(need.part != "hami" for need in NEEDS)
 
 
-def test_the_lease_of_the_table_is_the_one_that_the_manifests_give() -> None:
-    role = manifest("Role", "gang-scheduler")
-    listed = {right for right in EVERY_RIGHT if right.resource == "leases"}
+@pytest.mark.parametrize(("who", "name"), [("scheduler", "gang-scheduler"), ("extender", "gang-extender")])
+def test_the_lease_of_the_table_is_the_one_that_the_manifests_give(who: Who, name: str) -> None:
+    role = manifest("Role", name)
+    listed = {right for right in EVERY_RIGHT if right.resource == "leases" and right.who == who}
     where = role["metadata"]["namespace"]
-    assert listed == {
-        Right(group, resource, verb, "scheduler", where, name) for group, resource, name, verb in rights(role)
-    }
+    assert listed == {Right(group, resource, verb, who, where, name) for group, resource, name, verb in rights(role)}
+
+
+@pytest.mark.parametrize("election", [{"mode": "none"}, {"mode": "sidecar", "resourceName": "kube-scheduler"}])
+def test_a_lease_that_is_not_followed_need_not_be_read(election: dict[str, str]) -> None:
+    denied = {right: right.resource != "leases" or right.who != "extender" for right in EVERY_RIGHT}
+    assert amiss(facts(rights=denied, settings=settings(leaderElection=election))) == []
 
 
 def test_a_shared_kube_scheduler_has_rights_of_its_own() -> None:
