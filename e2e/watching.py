@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import urlsplit
 
@@ -28,10 +28,7 @@ def follow(cluster: Cluster, path: str, see: See) -> Iterator[None]:
 
     def read() -> None:
         with suppress(OSError, HTTPException):  # as the connection is cut at the end
-            for line in answer:
-                if line.endswith(b"\n"):
-                    event = orjson.loads(line)
-                    see(event["type"], event["object"])
+            _tell(answer, see)
         ended.set()
 
     thread = threading.Thread(target=read)
@@ -56,11 +53,9 @@ def follow_on(cluster: Cluster, path: str, see: See) -> Iterator[None]:
         while not is_over.is_set():
             with suppress(OSError, HTTPException, AssertionError):
                 connection, answer = open_watch(cluster, path)
-                open_now[:] = [connection]
-                for line in answer:
-                    if line.endswith(b"\n"):
-                        event = orjson.loads(line)
-                        see(event["type"], event["object"])
+                with closing(connection):
+                    open_now[:] = [connection]
+                    _tell(answer, see)
             is_over.wait(0.1)
 
     thread = threading.Thread(target=read)
@@ -70,7 +65,7 @@ def follow_on(cluster: Cluster, path: str, see: See) -> Iterator[None]:
     finally:
         is_over.set()
         for connection in open_now:
-            with suppress(OSError):
+            with suppress(OSError, TypeError):  # TypeError: it is closed by now
                 socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
         thread.join()
 
@@ -81,7 +76,18 @@ def open_watch(cluster: Cluster, path: str, since: str = "") -> tuple[HTTPSConne
     server, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]
     connection = HTTPSConnection(urlsplit(server).netloc, context=cluster.tls)
     query = f"?watch=true&timeoutSeconds=3600{f'&resourceVersion={since}' if since else ''}"
-    connection.request("GET", path + query, headers={"Authorization": f"Bearer {token}"})
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
+    try:
+        connection.request("GET", path + query, headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+    except BaseException:
+        connection.close()
+        raise
     return connection, answer
+
+
+def _tell(answer: HTTPResponse, see: See) -> None:
+    for line in answer:
+        if line.endswith(b"\n"):
+            event = orjson.loads(line)
+            see(event["type"], event["object"])
