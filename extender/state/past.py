@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from extender.model.pod import PodShape
+from extender.state.doubling import doubled_s
 
 REFUSAL_HOLDS_S = 0.5
 """How long a node that kube-scheduler refused is left out of a gang's plans at first, doubled with each time. Mostly it
@@ -33,9 +34,9 @@ class Past:
 
     def refuse(self, what: tuple[str, PodShape], now_s: float, costs_s: float) -> None:
         """Note that the shape is not taken on the node."""
-        times = 2.0 ** self.refusals[what]
-        found_out_s = min(LONGEST_COSTLY_REFUSAL_S, 2 * costs_s * (times - 1))
-        self.refused_until_s[what] = now_s + max(found_out_s, min(LONGEST_REFUSAL_S, REFUSAL_HOLDS_S * times))
+        times = self.refusals[what]
+        costly_s = doubled_s(2 * costs_s, times, LONGEST_COSTLY_REFUSAL_S + 2 * costs_s) - 2 * costs_s
+        self.refused_until_s[what] = now_s + max(costly_s, doubled_s(REFUSAL_HOLDS_S, times, LONGEST_REFUSAL_S))
         self.refusals[what] += 1
 
     @property

@@ -15,6 +15,7 @@ from extender.model.claim import BadGangClaim, GangKey
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
+from extender.state.doubling import doubled_s
 from extender.state.membership import key_of
 from extender.state.schedulers_view import without_planned
 
@@ -32,7 +33,7 @@ class _Call:
 
     @property
     def over_s(self) -> float:
-        return self.at_s + min(SILENT_S * 2.0**self.repeats, LONGEST_S)
+        return self.at_s + doubled_s(SILENT_S, self.repeats, LONGEST_S)
 
 
 class Releases:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
+from extender.state.doubling import doubled_s
 from extender.state.earmarks import Earmark
 from extender.state.reservations import Slot
 from extender.state.schedulers_view import waits_for_siblings
@@ -36,8 +37,7 @@ class _Call:
 
     @property
     def over_s(self) -> float:
-        pause_s = (WIPED_S if self.wiped else SILENT_S) * 2.0**self.repeats
-        return self.at_s + min(pause_s, LONGEST_S)
+        return self.at_s + doubled_s(WIPED_S if self.wiped else SILENT_S, self.repeats, LONGEST_S)
 
 
 class WakeUps:
