@@ -14,7 +14,7 @@ _DEADLINE_S = 10.0
 
 
 class Right(NamedTuple):
-    """One verb on one resource; `role` is where manifests/ give it, `name` the one object that it is for."""
+    """One verb on one resource; `role` (kind/name) is where manifests/ give it, `name` the one object it is for."""
 
     role: str
     group: str
@@ -29,9 +29,9 @@ class Right(NamedTuple):
 
 
 def roles() -> dict[str, Object]:
-    """Return the roles of manifests/ by name."""
+    """Return the roles of manifests/ by kind/name."""
     found = [each for folder in FOLDERS for each in manifests(folder) if each["kind"] in {"Role", "ClusterRole"}]
-    return {each["metadata"]["name"]: each for each in found}
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
 
 
 def rights() -> set[Right]:
@@ -83,7 +83,7 @@ def _rule(right: Right) -> Object:
 def _is_allowed(cluster: Cluster, right: Right) -> bool:
     resource, _, subresource = right.resource.partition("/")
     what = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
-    account = "gang-scheduler" if right.role == "gang-scheduler" else "gang-extender"
+    account = "gang-scheduler" if right.role == "Role/gang-scheduler" else "gang-extender"
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
