@@ -6,8 +6,10 @@ kube-scheduler tries every pod that an extender has turned away again after such
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
+from e2e.background import in_background
 from e2e.client import ApiClient
 from e2e.cluster import Namespace
 
@@ -18,28 +20,16 @@ def updated(namespace: Namespace, pod: str, times_a_second: float) -> Iterator[N
     if not times_a_second:
         yield
         return
-    ended, failures = threading.Event(), list[BaseException]()
-    thread = threading.Thread(target=_update, args=(namespace, pod, 1 / times_a_second, ended, failures))
-    thread.start()
-    try:
+    with in_background(partial(_update, namespace, pod, 1 / times_a_second)):
         yield
-    finally:
-        ended.set()
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
-def _update(
-    namespace: Namespace, pod: str, pause_s: float, ended: threading.Event, failures: list[BaseException]
-) -> None:
+def _update(namespace: Namespace, pod: str, pause_s: float, ended: threading.Event) -> None:
     api = ApiClient.from_kubeconfig(namespace.cluster.kubeconfig)
     try:
         for number in count():
             if ended.wait(pause_s):
                 return
             api.patch(f"{namespace.path}/pods/{pod}/status", {"status": {"message": f"step {number}"}})
-    except Exception as error:  # noqa: BLE001 - whatever it is, the bench ends with it
-        failures.append(error)
     finally:
         api.close()

@@ -7,8 +7,10 @@ else gets a card of its node in that way. So on half of the nodes it answers alw
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 
+from e2e.background import in_background
 from e2e.client import ApiClient, ApiError, Object
 from e2e.cluster import Namespace
 from e2e.faults.reading import node_of
@@ -25,19 +27,11 @@ _FORGETFUL = ("vgpu-0", "vgpu-1")
 @contextmanager
 def forgetful_plugin(namespace: Namespace, seed: int, tally: Tally) -> Iterator[None]:
     """Play both in a thread of their own; fails at the end when it failed."""
-    ended, failures = threading.Event(), list[BaseException]()
-    thread = threading.Thread(target=_play, args=(namespace, seed, tally, ended, failures))
-    thread.start()
-    try:
+    with in_background(partial(_play, namespace, seed, tally)):
         yield
-    finally:
-        ended.set()
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
-def _play(namespace: Namespace, seed: int, tally: Tally, ended: threading.Event, failures: list[BaseException]) -> None:
+def _play(namespace: Namespace, seed: int, tally: Tally, ended: threading.Event) -> None:
     api = ApiClient.from_kubeconfig(namespace.cluster.kubeconfig)
     kubelet, unknown = PluginKubelet(api, VolcanoVgpuStandIn(api)), set[str]()
     try:
@@ -49,8 +43,6 @@ def _play(namespace: Namespace, seed: int, tally: Tally, ended: threading.Event,
                         tally.add(WHERE, "device plugin never answers")
                     continue
                 _admit(kubelet, pod)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the run ends with it
-        failures.append(error)
     finally:
         api.close()
 

@@ -19,6 +19,7 @@ from extender.effects.fence import Requests
 from extender.effects.retry import settle
 from extender.model.pod import PodUid
 from extender.observe.metrics import Metrics
+from extender.wire.bound_pod import BoundPod
 
 IN_FLIGHT = 16
 """More at a time gained nothing on two cores, and a queue here costs no try's time-out."""
@@ -61,20 +62,7 @@ _GONE = BindOutcome("gone", "The pod was deleted.")
 _UNKNOWN = BindOutcome("unknown", "The API server did not say in time whether it bound the pod.")
 
 
-class _Metadata(Struct):
-    uid: str
-
-
-class _Spec(Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(Struct):
-    metadata: _Metadata
-    spec: _Spec
-
-
-_POD = Decoder(_Pod)
+_POD = Decoder(BoundPod)
 
 
 class Binder:

@@ -7,7 +7,6 @@ tools/events (series) and tools/record (limits).
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import orjson
@@ -22,6 +21,7 @@ from extender.effects.retry import settle
 from extender.model.announcement import Announcement
 from extender.model.pod import PodUid
 from extender.observe.metrics import Metrics
+from extender.wire.micro_time import micro_time
 
 CONTROLLER = "gang-extender.io/extender"
 
@@ -104,7 +104,7 @@ class EventRecorder:
         if written is None:
             return await self._create(announcement)
         written.count += 1
-        series = {"count": written.count, "lastObservedTime": self._micro_time()}
+        series = {"count": written.count, "lastObservedTime": micro_time(self._now_s())}
         answer = await self._send("PATCH", written.path, {"series": series}, MERGE_PATCH)
         if answer is not None and answer.status == 404:  # the API server keeps Events for an hour, and anyone deletes
             return await self._create(announcement)
@@ -127,7 +127,7 @@ class EventRecorder:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": pod.name[: NAME_CHARS - len(suffix)].rstrip("-.") + suffix},
-            "eventTime": self._micro_time(),
+            "eventTime": micro_time(self._now_s()),
             "type": announcement.kind,
             "reason": announcement.reason,
             "action": announcement.action,
@@ -160,9 +160,6 @@ class EventRecorder:
         granted = tokens >= 1
         self._tokens[uid] = (tokens - granted, now_s)
         return granted
-
-    def _micro_time(self) -> str:
-        return datetime.fromtimestamp(self._now_s(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _count(self, result: Result) -> None:
         self._metrics.events.labels(result).inc()

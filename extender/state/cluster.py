@@ -203,7 +203,7 @@ class Cluster:
         self.pods[pod.uid] = pod
         self._note_company(before, pod)
         if before is not None and key_of(before) != key_of(pod):
-            self._change_gang(before, slot)
+            self._change_gang(before, pod, slot)
         self.gangs.put(pod)
         if pod.shape.cards is not None:
             self.changes.wake()  # it may be another one's turn
@@ -367,14 +367,16 @@ class Cluster:
         if self._seeking and pod.occupies_node and not (before and before.occupies_node):
             self.changes.free_room()
 
-    def _change_gang(self, before: Pod, slot: Slot | None) -> None:
+    def _change_gang(self, before: Pod, pod: Pod, slot: Slot | None) -> None:
         """Take a pod out of its former gang; a Binding that is being posted keeps its room until that has ended."""
         if slot is not None and slot.stage < Stage.BINDING:
-            self.reservations.leave(before.uid)
+            self.reservations.leave(pod.uid)
             self.changes.free_room()
+        elif (key := key_of(pod)) is not None:
+            self.reservations.pass_on(pod.uid, key)
         self.gangs.drop(before)
-        if (key := key_of(before)) is not None:
-            self.changes.plan(key)
+        if (former := key_of(before)) is not None:
+            self.changes.plan(former)
 
     def _note_member(self, pod: Pod, key: GangKey, slot: Slot | None) -> None:
         """Let a new member into the room that waits for it; whatever else may change the gang's fate is planned."""

@@ -3,6 +3,7 @@
 An index over pods, PodGroups and jobs: it holds nothing that these do not say.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import structs
@@ -28,7 +29,8 @@ class GangIndex:
         self._views: dict[GangKey, Gang | Undeclared] = {}
         self._pod_groups: dict[tuple[str, GangKey], PodGroup] = {}
         self._jobs: dict[JobKey, TrainingJob] = {}
-        self._gangs_of_job: dict[JobKey, set[GangKey]] = {}
+        self._gangs_of_job: dict[JobKey, Counter[GangKey]] = {}
+        """By job: the gangs that its pods are in, with how many of them are in each."""
         self._ran: set[GangKey] = set()
 
     def __iter__(self) -> Iterator[GangKey]:
@@ -38,22 +40,24 @@ class GangIndex:
     def put(self, pod: Pod) -> None:
         """Add or change a member; pods without a valid claim are passed over."""
         if isinstance(pod.gang, GangClaim):
-            self._members.setdefault(pod.gang.key, {})[pod.uid] = pod
+            members = self._members.setdefault(pod.gang.key, {})
+            known = members.get(pod.uid)
+            members[pod.uid] = pod
             self._views.pop(pod.gang.key, None)
+            self._count_in_job(known, -1)
+            self._count_in_job(pod, 1)
             if pod.gang.job:
-                self._gangs_of_job.setdefault(pod.gang.job, set()).add(pod.gang.key)
                 self._look_again(self._leaders(pod.gang.job))
 
     def drop(self, pod: Pod) -> None:
         """Forget a member."""
         if isinstance(pod.gang, GangClaim) and pod.gang.key in self._members:
             members = self._members[pod.gang.key]
-            members.pop(pod.uid, None)
+            self._count_in_job(members.pop(pod.uid, None), -1)
             self._views.pop(pod.gang.key, None)
             if not members:
                 del self._members[pod.gang.key]
                 self._ran.discard(pod.gang.key)
-                self._forget_gang_of_job(pod.gang)
 
     def replaced_by(self, pod: Pod) -> list[Pod]:
         """Return the older unbound members whose place the member takes."""
@@ -106,11 +110,11 @@ class GangIndex:
         if self._jobs.get(job.key) == job:
             return set()
         self._jobs[job.key] = job
-        return self._look_again(self._gangs_of_job.get(job.key, set()))
+        return self._look_again(set(self._gangs_of_job.get(job.key, ())))
 
     def drop_job(self, key: JobKey) -> set[GangKey]:
         """Forget a job; return the gangs for which that may change something."""
-        return self._look_again(self._gangs_of_job.get(key, set()) if self._jobs.pop(key, None) else set())
+        return self._look_again(set(self._gangs_of_job.get(key, ())) if self._jobs.pop(key, None) else set())
 
     def job_keys(self, kind: str) -> list[JobKey]:
         """Return the keys of the jobs of one kind, in lower case."""
@@ -242,12 +246,15 @@ class GangIndex:
         groups = [each for each in self._pod_groups.values() if (each.job, each.job_role) == (job.key, role)]
         return next((each.min_available for each in groups if each.min_available), None) or needed_of(job, role) or 0
 
-    def _forget_gang_of_job(self, claim: GangClaim) -> None:
-        gangs = self._gangs_of_job.get(claim.job)
-        if gangs is not None:
-            gangs.discard(claim.key)
-            if not gangs:
-                del self._gangs_of_job[claim.job]
+    def _count_in_job(self, pod: Pod | None, change: int) -> None:
+        if pod is None or not isinstance(pod.gang, GangClaim) or not pod.gang.job:
+            return
+        gangs = self._gangs_of_job.setdefault(pod.gang.job, Counter())
+        gangs[pod.gang.key] += change
+        if not gangs[pod.gang.key]:
+            del gangs[pod.gang.key]
+        if not gangs:
+            del self._gangs_of_job[pod.gang.job]
 
 
 def _oldest_first(pods: Collection[Pod]) -> Sequence[Pod]:

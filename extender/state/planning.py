@@ -51,12 +51,11 @@ class Planner:
         self._resting: set[GangKey] = set()
         """Gangs with nobody to place, who need no look when room is freed."""
         self._news: list[Announcement] = []
-        self.has_planned = False
-        """Whether all gangs were looked at; before that, others could have the room that a gang in part still needs."""
+        self._has_planned = False
 
     def plan_gangs(self, now_s: float) -> None:
         """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
-        self.has_planned = True
+        self._has_planned = True
         changes = self._cluster.changes
         keys = changes.take_to_plan()
         self._resting -= keys
@@ -67,6 +66,11 @@ class Planner:
         for gang in self._in_order(keys):
             if gang.key not in planned:
                 planned |= self._plan_together(gang, now_s)
+
+    def plan_first(self, now_s: float) -> None:
+        """Plan unless that was done: nobody is answered before, or he could have what a gang in part still needs."""
+        if not self._has_planned:
+            self.plan_gangs(now_s)
 
     def is_decided(self, key: GangKey) -> bool:
         """Whether the gang was found to lack room and its members are told so, and nothing has changed since."""

@@ -139,6 +139,15 @@ class Reservations:
             del self._by_holder[uid]
             slot.holder, slot.stage = "", Stage.PLANNED
 
+    def pass_on(self, uid: PodUid, key: GangKey) -> None:
+        """Hold the room of a pod that changed its gang for the new one."""
+        reservation, slot = self._by_holder.get(uid, (None, None))
+        if reservation is not None and slot is not None:
+            self._take_out(reservation, slot)
+            new = self._by_gang.setdefault(key, Reservation(key))
+            new.slots.append(slot)
+            self._seat(new, slot, uid)
+
     def exchange(self, uid: PodUid, offered: Collection[str]) -> Slot | None:
         """Trade the member's PLANNED slot for an equal one on an offered node whose holder was not told yet."""
         if uid not in self._by_holder:
@@ -226,9 +235,12 @@ class Reservations:
 
     def _end(self, reservation: Reservation, slots: list[Slot]) -> None:
         for slot in slots:
-            reservation.slots.remove(slot)
-            self._by_holder.pop(slot.holder, None)
+            self._take_out(reservation, slot)
             self._ledger.discharge(slot.node, slot.occupant)
+
+    def _take_out(self, reservation: Reservation, slot: Slot) -> None:
+        reservation.slots.remove(slot)
+        self._by_holder.pop(slot.holder, None)
         if not reservation.slots:
             self._by_gang.pop(reservation.key, None)
         self._changes.touch(reservation.key)

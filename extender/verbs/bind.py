@@ -163,8 +163,7 @@ class Bind:
 
     def _hold(self, pod: Pod, node: str, now_s: float) -> str:
         """Hold room on the node for a pod that has none, or say why there is none any more."""
-        if not self._planner.has_planned:  # nobody is answered before, after a restart
-            self._planner.plan_gangs(now_s)
+        self._planner.plan_first(now_s)
         reservations, request = self._cluster.reservations, pod.shape.cards
         slot = reservations.slot_of(pod.uid)
         if slot is not None and slot.node != node:  # of a call that its kube-scheduler did not outlive, or nobody knows

@@ -67,8 +67,7 @@ class Filter:
     def answer(self, args: ExtenderArgs, now_s: float) -> FilterAnswer:
         """Decide on one call; may plan the pod's gang and hold room for it."""
         self._doubt_percentage(args)
-        if not self._planner.has_planned:  # nobody is answered before, after a restart
-            self._planner.plan_gangs(now_s)
+        self._planner.plan_first(now_s)
         pod = self._cluster.learn_pod(args.pod)
         self._cluster.undecided.settle(pod.uid)
         match pod.gang:

@@ -16,6 +16,7 @@ from extender.apiserver import ApiServer, NoAnswerError, RefusedError
 from extender.backoff import Backoff
 from extender.model.pod import PodUid
 from extender.state.cluster import Cluster
+from extender.wire.bound_pod import BoundPod
 from extender.wire.malformed import MalformedBody, decode
 
 CAUGHT_UP_S = 5.0
@@ -35,26 +36,13 @@ POLL_S = 0.01
 _log = structlog.get_logger()
 
 
-class _Metadata(Struct):
-    uid: str
-
-
-class _Spec(Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(Struct):
-    metadata: _Metadata
-    spec: _Spec
-
-
 class _ListMeta(Struct):
     continue_token: str = field(name="continue", default="")
 
 
 class _PodList(Struct):
     metadata: _ListMeta
-    items: list[_Pod] | None
+    items: list[BoundPod] | None
 
 
 _PODS = Decoder(_PodList)

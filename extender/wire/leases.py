@@ -5,7 +5,6 @@ the holder changed.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -15,6 +14,7 @@ from extender.model.lease import LeaseRecord
 from extender.wire import core_v1
 from extender.wire.kube import Kind, ObjectId, Seen
 from extender.wire.malformed import decode
+from extender.wire.micro_time import micro_time
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
@@ -58,7 +58,7 @@ LEASES: Kind[LeaseRecord] = Kind("Lease", _seen)
 
 def held_spec(before: Mapping[str, Any], identity: str, duration_s: int, epoch_s: float) -> dict[str, Any]:
     """Return the spec of a lease that `identity` takes, or renews, now; `before` is its spec, empty for a new one."""
-    now = _micro_time(epoch_s)
+    now = micro_time(epoch_s)
     is_renewal = before.get("holderIdentity") == identity
     transitions = before.get("leaseTransitions") or 0
     return {
@@ -73,7 +73,7 @@ def held_spec(before: Mapping[str, Any], identity: str, duration_s: int, epoch_s
 
 def given_up_spec(before: Mapping[str, Any], epoch_s: float) -> dict[str, Any]:
     """Return the spec of a lease that its holder gives up, so that the next one need not wait for its end."""
-    now = _micro_time(epoch_s)
+    now = micro_time(epoch_s)
     given_up = {"holderIdentity": "", "leaseDurationSeconds": GIVEN_UP_S, "acquireTime": now, "renewTime": now}
     return {**before, **given_up}
 
@@ -85,7 +85,3 @@ def _record_of(spec: _LeaseSpec) -> LeaseRecord:
         spec.renew_time or "",
         spec.lease_transitions or 0,
     )
-
-
-def _micro_time(epoch_s: float) -> str:
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -12,6 +12,7 @@ from aiohttp import web
 from e2e.cluster import EXTENDER, GANG_SCHEDULER
 from e2e.faults.crossing import Crossing, open_crossing
 from e2e.faults.steps import API_SERVER, Step
+from tests.faults.behind import serving
 
 GANG = frozenset({"a-0", "a-1"})
 
@@ -51,26 +52,14 @@ async def both() -> Both:
 
 @pytest.fixture
 async def url(both: Both) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_post("/{path:.*}", both.post)
-    app.router.add_get("/{path:.*}", both.watch)
-    runner = web.AppRunner(app, shutdown_timeout=0.01, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with serving(both) as url:
+        yield url
 
 
 @pytest.fixture
 def crossing(url: str) -> Iterator[Crossing]:
     with open_crossing(url, url, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)) as crossing:
         yield crossing
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 def bind_pod(client: aiohttp.ClientSession, crossing: Crossing, pod: str) -> "asyncio.Task[int]":

@@ -14,6 +14,7 @@ from aiohttp import web
 from e2e.faults.calls import Call
 from e2e.faults.proxy import Moment, Proxy, running
 from e2e.faults.rules import Draws, Kind, Rule, Tally
+from tests.faults.behind import serving
 
 Client = aiohttp.ClientSession
 BINDING = "/api/v1/namespaces/a/pods/b/binding"
@@ -57,20 +58,8 @@ async def target() -> Target:
 
 @pytest.fixture
 async def target_url(target: Target) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_post("/{path:.*}", target.post)
-    app.router.add_get("/{path:.*}", target.watch)
-    runner = web.AppRunner(app, shutdown_timeout=0.01, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    async with aiohttp.ClientSession() as session:
-        yield session
+    async with serving(target) as url:
+        yield url
 
 
 @contextmanager

@@ -122,6 +122,22 @@ def test_a_late_answer_to_an_older_post_changes_nothing_for_room_on_another_node
     assert [[slot.stage for slot in held.slots] for held in rig.cluster.reservations] == [[Stage.PLANNED]]
 
 
+def test_a_member_that_changes_its_gang_while_its_binding_is_posted_takes_its_room_along() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    pod = a_pod("w", gang="g", min_available=1)
+    rig.create(pod)
+    rig.node_for(pod)
+    rig.slot(pod).stage = Stage.BINDING
+    moved = a_pod("w", gang="h", min_available=2)
+    other = a_pod("v", gang="h", min_available=2)
+    rig.create(moved, other)
+    rig.later()
+    assert gpus_taken(rig, "n1") == 2
+    rig.delete(moved, other)
+    rig.later()
+    assert (rig.reserved(), gpus_taken(rig, "n1")) == (0, 0)
+
+
 def test_a_namespaces_new_labels_may_let_a_waiting_gang_in() -> None:
     team = (Requirement("team", "In", ("a",)),)
     beside = Relations(affinity=(AffinityTerm("host", (Requirement("app", "Exists"),), (), team),))

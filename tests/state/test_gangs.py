@@ -214,3 +214,22 @@ def test_a_volcano_pod_group_whose_job_names_us_is_inqueue_before_there_are_pods
     rig.cluster.upsert_job(a_job(2))
     rig.later()
     assert [report.status.phase for report in rig.reports] == ["Inqueue"]
+
+
+def test_a_gang_whose_members_name_two_jobs_is_forgotten_with_both() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    other = job_key("default", "PyTorchJob", "cifar")
+    claims = [GangClaim(KEY, job=job, min_available=2) for job in (JOB, other)]
+    pods = [structs.replace(a_pod(f"w{i}"), gang=claim) for i, claim in enumerate(claims)]
+    rig.create(*pods)
+    assert [rig.cluster.gangs.of_job(job) for job in (JOB, other)] == [[KEY], [KEY]]
+    rig.delete(*pods)
+    assert [rig.cluster.gangs.of_job(job) for job in (JOB, other)] == [[], []]
+
+
+def test_a_member_that_another_job_takes_over_leaves_the_former_one() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    other = job_key("default", "PyTorchJob", "cifar")
+    for job in (JOB, other):
+        rig.create(structs.replace(a_pod("w"), gang=GangClaim(KEY, job=job, min_available=1)))
+    assert [rig.cluster.gangs.of_job(job) for job in (JOB, other)] == [[], [KEY]]
