@@ -94,6 +94,7 @@ class Turns:
 
     def reconsider(self, now_s: float) -> None:
         """Let calls go on whose turn it is, and refuse those whose time is over."""
+        self._posting = {queue: uid for queue, uid in self._posting.items() if self._is_unbound(uid)}
         for queue in tuple(self._waiting):
             self._reconsider(queue, now_s)
         blockers = {pod.uid for queue in self._waiting if (pod := self._blocker(queue)) is not None}
@@ -175,12 +176,15 @@ class Turns:
 
     def _blocker(self, queue: Queue) -> Pod | None:
         """Return the pod that is to be taken up before another one of the queue is bound."""
-        posting = self._cluster.pods.get(self._posting.get(queue, ""))
-        if posting is not None and not posting.node_name:
-            return posting
-        self._posting.pop(queue, None)
+        posting = self._posting.get(queue, "")
+        if self._is_unbound(posting):
+            return self._cluster.pods[posting]
         awaiting = self._cluster.occupants.awaiting.values()
         return next((pod for pod in awaiting if self._queue_of(pod, pod.node_name) == queue), None)
+
+    def _is_unbound(self, uid: PodUid) -> bool:
+        pod = self._cluster.pods.get(uid)
+        return pod is not None and not pod.node_name
 
     def _is_being_posted(self, uid: PodUid) -> bool:
         """Whether the post goes on or has succeeded; of one without an answer nobody knows whether it ever will."""

@@ -177,6 +177,8 @@ class World:
             self.rig.later(1000.0)
         for kept in (self.rig.nominations, self.rig.releases, self.rig.announcements, self.rig.reports):
             kept.clear()
+        taken = self.rig.locks.taken  # which a bound pod's plugin would release
+        self.rig.locks.taken = {node: name for node, name in taken.items() if name not in self.binder.posted}
         self.binder.posted.clear()
         self.binder.annotations.clear()
         self.rig.cluster.replace_nodes([a_node("n1"), a_node("n2")])
