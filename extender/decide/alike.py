@@ -11,19 +11,18 @@ from extender.decide.one_by_one import selecting_keys
 from extender.model.member import AnyMember, Squad
 from extender.model.snapshot import Snapshot
 
-_shape_of = attrgetter("shape")
 _shape_and_role = attrgetter("shape", "role")
 
 
 def group_alike(members: Sequence[AnyMember], snapshot: Snapshot) -> list[Squad]:
     """Return the members in squads, these and the members of each in the order in which they came."""
-    shapes = {id(shape): shape for shape in map(_shape_of, members)}  # comparing takes long, and templates share them
+    runs = [(*alike, list(run)) for alike, run in groupby(members, _shape_and_role)]
+    shapes = {id(shape): shape for shape, _, _ in runs}  # comparing takes long, and templates share them
     numbers = {shape: number for number, shape in enumerate(shapes.values())}
     number_of = {identity: numbers[shape] for identity, shape in shapes.items()}
     keys = selecting_keys(numbers, snapshot)
     squads: dict[tuple[int, str, tuple[str | None, ...]], list[AnyMember]] = {}
-    for (shape, role), run in groupby(members, _shape_and_role):
-        these = list(run)
+    for shape, role, these in runs:
         if not keys:
             squads.setdefault((number_of[id(shape)], role, ()), []).extend(these)
         for member in these if keys else ():

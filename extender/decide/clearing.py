@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, structs
 
+from extender.decide.columns import columns_of
 from extender.decide.fit import fit_room, fits_back
 from extender.decide.node_prices import Candidate, dearest_first, orders_of_nodes
 from extender.decide.room import nodes_with_room
@@ -108,7 +109,7 @@ class _Search:
         self._fits = fits
         self._snapshot = snapshot
         everybody = {*shapes, *(each.pod.shape for each in candidates)}
-        self._related = bool(snapshot.repelling) or any(shape.relations is not None for shape in everybody)
+        self._related = bool(columns_of(snapshot).repelling) or any(shape.relations is not None for shape in everybody)
         free = set().union(*(nodes_with_room(shape, snapshot) for shape in set(shapes)))
         self._rooms = dict(snapshot.rooms) if self._related else {name: snapshot.rooms[name] for name in free}
         """Without relations, only nodes with room matter beside those from which somebody goes."""

@@ -26,11 +26,16 @@ Column: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 """Which rows are meant."""
 
+Rows: TypeAlias = NDArray[np.intp]
+"""The rows that are meant, by number."""
+
 MOST: Final = 1 << 61
 """More of any resource than a node has; twice that can still be counted."""
 
 _SHAPES: Final = 256
 """More than are asked about again and again; each takes 5 kB on 5,000 nodes."""
+
+_ALL: Final = slice(None)
 
 _NOTHING: Final[Mapping[str, Column]] = {}
 
@@ -53,7 +58,7 @@ class Domains(NamedTuple):
 
     codes: Column
     code_of: Mapping[str, int]
-    rows: Sequence[NDArray[np.intp]]
+    rows: Sequence[Rows]
 
 
 class Layout:
@@ -148,33 +153,37 @@ class Layout:
         ends = np.cumsum(np.bincount(codes, minlength=len(names)))
         return Domains(codes, code_of, np.split(np.argsort(codes, kind="stable"), ends[:-1]))
 
-    def steps_from(self, homes: Collection[str]) -> Column:
-        """Return how many levels out each node shares a domain with one of these; the number of levels where none."""
+    def steps_from(self, homes: Collection[str], rows: Rows) -> Column:
+        """Return how many levels out each of the rows' nodes shares a domain with one of these, all levels if none."""
         topology = self.topology
-        steps = np.full(len(self.names), len(topology.levels), np.int64)
+        steps = np.full(len(rows), len(topology.levels), np.int64)
         for number, level in reversed(list(enumerate(topology.levels))):
             for domain in {topology.domain_of(level, home) for home in homes} - {""}:
                 domains = self.domains(level)
-                steps[domains.codes == domains.code_of.get(domain, -1)] = number
+                steps[domains.codes[rows] == domains.code_of.get(domain, -1)] = number
         return steps
 
 
 class Columns:
     """What is free on each node of a snapshot, by resource."""
 
-    def __init__(self, layout: Layout, rooms: Sequence[NodeRoom], free: Mapping[str, Column], shared: Mask) -> None:
+    def __init__(
+        self, layout: Layout, rooms: Sequence[NodeRoom], free: Mapping[str, Column], shared: Mask, repels: Mask
+    ) -> None:
         self.layout = layout
         self._rooms = rooms
         self._free = free
         self._shared = shared
         """The nodes on which we have chosen cards: the kubelet gives none of them to others."""
+        self._repels = repels
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Columns":
         """Return the columns of a snapshot of which nothing is known."""
         rooms = list(snapshot.rooms.values())
         layout = Layout([room.node for room in rooms], snapshot.topology)
-        return cls(layout, rooms, {name: _free_of(name, rooms) for name in layout.resources}, _shared(rooms))
+        free = {name: _free_of(name, rooms) for name in layout.resources}
+        return cls(layout, rooms, free, _shared(rooms), _repels(rooms))
 
     def after(self, snapshot: Snapshot) -> "Columns":
         """Return the columns of another snapshot, made from these where the nodes are the same."""
@@ -188,36 +197,42 @@ class Columns:
         free = {name: column.copy() for name, column in self._free.items()}
         for name, column in free.items():
             column[rows] = _free_of(name, changed)
-        shared = self._shared.copy()
+        shared, repels = self._shared.copy(), self._repels.copy()
         shared[rows] = _shared(changed)
-        return Columns(self.layout, rooms, free, shared)
+        repels[rows] = _repels(changed)
+        return Columns(self.layout, rooms, free, shared, repels)
 
-    def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING) -> Column:
-        """Return for how many such pods there is room on each node, beside what is `taken` by others meanwhile.
+    @cached_property
+    def repelling(self) -> Sequence[NodeRoom]:
+        """The nodes that hold pods with required anti-affinity, which every other pod must be checked against."""
+        return list(compress(self._rooms, self._repels))
+
+    def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING, rows: Rows | slice = _ALL) -> Column:
+        """Return for how many such pods there is room on each of the rows' nodes, beside what is `taken` there.
 
         Neither ports nor cards that are ours to choose are looked at, nor whether the nodes are for such pods.
         """
-        most = np.full(len(self._rooms), MOST, np.int64)
+        most = np.full(len(self._rooms), MOST, np.int64)[rows]
         if shape.cards is not None and not shape.is_placed_by_us:
-            most[self._shared & ~self.layout.to_be_asked(shape)] = 0
+            most[(self._shared & ~self.layout.to_be_asked(shape))[rows]] = 0
         for name, amount in shape.requests:
             if name not in self._free or amount > MOST:
-                return np.zeros(len(self._rooms), np.int64)
-            most = np.minimum(most, self._left(name, taken) // amount)
-        return np.maximum(most, 0)
+                return np.zeros_like(most)
+            np.minimum(most, self._left(name, taken, rows) // amount, out=most)
+        return np.maximum(most, 0, out=most)
 
-    def free_devices(self, shape: PodShape, taken: Mapping[str, Column]) -> Column:
-        """Return how many devices of the kinds that such a pod asks for are left beside what is `taken` meanwhile.
+    def free_devices(self, shape: PodShape, taken: Mapping[str, Column], rows: Rows) -> Column:
+        """Return how many devices of the kinds that such a pod asks for are left beside what is `taken` there.
 
         That is what whole GPUs cost a node whose cards nobody knows (`wear`).
         """
-        left = np.zeros(len(self._rooms), np.int64)
+        left = np.zeros(len(rows), np.int64)
         for name in (name for name, _ in shape.requests if "/" in name and name in self._free):
-            left += self._left(name, taken)
+            left += self._left(name, taken, rows)
         return left
 
-    def _left(self, name: str, taken: Mapping[str, Column]) -> Column:
-        free = self._free[name]
+    def _left(self, name: str, taken: Mapping[str, Column], rows: Rows | slice) -> Column:
+        free = self._free[name][rows]
         return free - taken[name] if name in taken else free
 
 
@@ -238,6 +253,10 @@ def _free_of(name: str, rooms: Sequence[NodeRoom]) -> Column:
 
 def _shared(rooms: Sequence[NodeRoom]) -> Mask:
     return np.array([bool(room.taken_cards) for room in rooms], np.bool_)
+
+
+def _repels(rooms: Sequence[NodeRoom]) -> Mask:
+    return np.array([bool(room.repelling) for room in rooms], np.bool_)
 
 
 def _column(amounts: Sequence[int]) -> Column:

@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from extender.decide.columns import Column, Domains, Mask
-
-Rows = NDArray[np.intp]
+from extender.decide.columns import Column, Domains, Mask, Rows
 
 TRIES = 16
 """So many areas of a level are planned on. For members of one shape the first one does; for others, each in vain may
@@ -91,7 +88,8 @@ class Inner:
 
     def joined(self, few: Few) -> Part:
         """Return these domains as one part."""
-        rows = np.concatenate([self._rows_of(number) for number in few.numbers])
+        rows = np.concatenate([self._domains.rows[code] for code in self._codes[few.numbers].tolist()])
+        rows = rows[self._part_of[rows] == few.part]
         return Part(rows, tuple(self._takes[few.numbers].sum(axis=0).tolist()))
 
     def _greedy(self, needed: int) -> list[list[int]]:

@@ -69,5 +69,4 @@ def _placements(batches: Iterable[Batch]) -> Iterator[Placement]:
     members = {id(batch.squad): iter(batch.squad.members) for batch in batches}
     for node, squad, count, cards in map(structs.astuple, batches):
         for number in range(count):
-            member = next(members[id(squad)])
-            yield Placement(node, member.shape, member.role, member.uid, member.tags, cards[number] if cards else ())
+            yield Placement(node, next(members[id(squad)]), cards[number] if cards else ())

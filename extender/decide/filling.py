@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.decide.columns import MOST, Column, Mask, columns_of
+from extender.decide.columns import MOST, Column, Layout, Mask, columns_of
 from extender.decide.draft import Batch
 from extender.decide.leaders import Homes
 from extender.decide.room import capacities
@@ -73,12 +73,29 @@ class MemberClass:
 
 
 class _Offers(NamedTuple):
-    """What each node would take now, by class and row; what that costs it; and where nodes were asked one by one."""
+    """What each place would take now, by class; what that costs it; and which places were asked one by one."""
 
     counts: Column
     wear: Column
     spare: Column
     asked: Mask
+
+
+class _Filling(NamedTuple):
+    """A gang's classes, and the places that take any of them: nodes in rows, neighbours on the network side by side.
+
+    `given` is how much each place has taken so far, by class.
+    """
+
+    classes: Sequence[MemberClass]
+    trial: Trial
+    layout: Layout
+    rows: NDArray[np.intp]
+    given: Column
+
+    def name_of(self, place: int) -> str:
+        """Return the node of a place."""
+        return self.layout.names[int(self.rows[place])]
 
 
 def fill_best(classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> list[Batch]:
@@ -88,20 +105,29 @@ def fill_best(classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> lis
     there are none, the others go near the first.
     """
     mark, near = trial.mark(), homes
-    taken: dict[str, Column] = {}
+    filling = _begin(classes, trial)
     batches: list[Batch] = []
     while any(one.left for one in classes):
-        offers = _offers(classes, trial, taken)
-        rows = _still_best(_ranked(offers, classes, trial, homes, near), offers, classes)
-        if not len(rows):
+        offers = _offers(filling)
+        best = _still_best(_ranked(offers, filling, homes, near), offers, classes)
+        if not len(best):
             break
         if not near:
-            rows = rows[:1]
-            near = {columns_of(trial.snapshot).layout.names[rows[0]]: False}
-        batches += _fill(rows, offers, classes, trial)
-        _take(rows, offers, classes, taken)
+            best = best[:1]
+            near = {filling.name_of(best[0]): False}
+        batches += _fill(best, offers, filling)
+        filling.given[:, best] += offers.counts[:, best]
     trial.undo(mark)
     return batches
+
+
+def _begin(classes: Sequence[MemberClass], trial: Trial) -> _Filling:
+    layout = columns_of(trial.snapshot).layout
+    takes_any = np.zeros(len(layout.names), np.bool_)
+    for one in classes:
+        takes_any |= one.takes > 0
+    rows = layout.order[takes_any[layout.order]]
+    return _Filling(classes, trial, layout, rows, np.zeros((len(classes), len(rows)), np.int64))
 
 
 def place_on(name: str, counts: Sequence[int], classes: Sequence[MemberClass], trial: Trial) -> list[Batch]:
@@ -114,33 +140,24 @@ def place_on(name: str, counts: Sequence[int], classes: Sequence[MemberClass], t
     return batches
 
 
-def _fill(rows: NDArray[np.intp], offers: _Offers, classes: Sequence[MemberClass], trial: Trial) -> list[Batch]:
-    """Take what these nodes offer; on the trial only where they will be asked again."""
-    names = columns_of(trial.snapshot).layout.names
+def _fill(best: NDArray[np.intp], offers: _Offers, filling: _Filling) -> list[Batch]:
+    """Take what these places offer; on the trial only where they will be asked again."""
     batches: list[Batch] = []
-    by_row = zip(rows.tolist(), offers.counts[:, rows].T.tolist(), offers.asked[rows].tolist(), strict=True)
-    for row, counts, asked in by_row:
+    by_place = zip(best.tolist(), offers.counts[:, best].T.tolist(), offers.asked[best].tolist(), strict=True)
+    for place, counts, asked in by_place:
+        name = filling.name_of(place)
         if asked:
-            batches += place_on(names[row], counts, classes, trial)
+            batches += place_on(name, counts, filling.classes, filling.trial)
             continue
-        for one, count in zip(classes, counts, strict=True):
+        for one, count in zip(filling.classes, counts, strict=True):
             if count:
                 one.left -= count
-                batches.append(Batch(names[row], one.squad, count))
+                batches.append(Batch(name, one.squad, count))
     return batches
 
 
-def _take(rows: NDArray[np.intp], offers: _Offers, classes: Sequence[MemberClass], taken: dict[str, Column]) -> None:
-    """Note what these nodes have given away."""
-    for one, counts in zip(classes, offers.counts, strict=True):
-        for name, amount in one.shape.requests:
-            if name not in taken:
-                taken[name] = np.zeros(len(counts), np.int64)
-            taken[name][rows] += counts[rows] * min(amount, MOST)
-
-
 def _still_best(ranked: NDArray[np.intp], offers: _Offers, classes: Sequence[MemberClass]) -> NDArray[np.intp]:
-    """Return the first ones of the nodes, up to where a class is used up or a node was to take more than are left.
+    """Return the first ones of the places, up to where a class is used up or one was to take more than are left.
 
     Until then the rank holds: what a node takes only falls while members are placed elsewhere.
     """
@@ -152,60 +169,75 @@ def _still_best(ranked: NDArray[np.intp], offers: _Offers, classes: Sequence[Mem
     return ranked[: ends[0]] if len(ends) else ranked
 
 
-def _ranked(
-    offers: _Offers, classes: Sequence[MemberClass], trial: Trial, homes: Homes, near: Collection[str]
-) -> NDArray[np.intp]:
-    """Return the rows of the nodes that take any, the best first; among equals as they stand on the network."""
-    layout = columns_of(trial.snapshot).layout
+def _ranked(offers: _Offers, filling: _Filling, homes: Homes, near: Collection[str]) -> NDArray[np.intp]:
+    """Return the places that take any, the best first; among equals as they stand on the network."""
+    layout = filling.layout
     total = offers.counts.sum(axis=0)
-    rows = layout.order[total[layout.order] > 0]
-    strange = -layout.mask(homes)[rows].astype(int) - layout.mask(node for node, leads in homes.items() if leads)[rows]
-    is_needed = any(one.left and one.shape.asks_for_devices for one in classes)
-    wasteful = np.zeros(len(rows), np.bool_) if is_needed else layout.with_devices[rows]
-    steps = layout.steps_from(near)[rows]
-    worth = np.lexsort((steps, offers.spare[rows], offers.wear[rows], -total[rows], wasteful, strange))
-    ranked: NDArray[np.intp] = rows[worth]
+    places = np.flatnonzero(total)
+    rows = filling.rows[places]
+    worth = [offers.spare[places], offers.wear[places], -total[places]]
+    if near:
+        worth.insert(0, layout.steps_from(near, rows))
+    if not any(one.left and one.shape.asks_for_devices for one in filling.classes):
+        worth.append(layout.with_devices[rows])
+    if homes:
+        leading = [node for node, leads in homes.items() if leads]
+        worth.append(-layout.mask(homes)[rows].astype(int) - layout.mask(leading)[rows])
+    ranked: NDArray[np.intp] = places[np.lexsort(worth)]
     return ranked
 
 
-def _offers(classes: Sequence[MemberClass], trial: Trial, taken: dict[str, Column]) -> _Offers:
-    """Ask all nodes at once; one by one those where more than amounts decides, or on which the trial has placed any."""
-    layout = columns_of(trial.snapshot).layout
-    asked = layout.mask(trial.touched)
-    for one in classes:
-        asked |= layout.to_be_asked(one.shape) & (one.takes > 0)
-    offers = _by_amounts(classes, trial, taken, asked)
-    for row in np.flatnonzero(asked).tolist():
-        offers.counts[:, row], offers.wear[row], offers.spare[row] = _on_node(classes, row, layout.names[row], trial)
+def _offers(filling: _Filling) -> _Offers:
+    """Ask all places at once; one by one those where more than amounts decides, or on which the trial has some."""
+    layout, rows = filling.layout, filling.rows
+    asked = layout.mask(filling.trial.touched)[rows]
+    for one in filling.classes:
+        asked |= layout.to_be_asked(one.shape)[rows] & (one.takes[rows] > 0)
+    offers = _by_amounts(filling, asked)
+    for place in np.flatnonzero(asked).tolist():
+        offers.counts[:, place], offers.wear[place], offers.spare[place] = _on_node(filling, place)
     return offers
 
 
-def _by_amounts(classes: Sequence[MemberClass], trial: Trial, before: dict[str, Column], asked: Mask) -> _Offers:
-    """Let each class take what it can beside those before it, and beside what was taken before, on every node."""
-    columns = columns_of(trial.snapshot)
-    counts = np.zeros((len(classes), len(columns.layout.names)), np.int64)
+def _by_amounts(filling: _Filling, asked: Mask) -> _Offers:
+    """Let each class take what it can beside those before it, and beside what was taken before, in every place."""
+    columns = columns_of(filling.trial.snapshot)
+    counts = np.zeros_like(filling.given)
     wear, spare = np.zeros_like(counts[0]), np.zeros_like(counts[0])
-    taken = dict(before)
-    for one, count in zip(classes, counts, strict=True):
+    taken = _taken(filling)
+    for one, count in zip(filling.classes, counts, strict=True):
         if not one.left:
             continue
-        may = one.takes > 0
-        capacity = columns.capacities(one.shape, taken) * may if taken else one.takes
+        takes = one.takes[filling.rows]
+        if len(filling.classes) == 1:
+            capacity = takes - filling.given[0]
+        else:
+            capacity = columns.capacities(one.shape, taken, filling.rows) * (takes > 0)
         np.minimum(capacity, one.left, out=count)
-        spare = np.where(may, capacity - count, spare)
+        spare = np.where(takes > 0, capacity - count, spare)
         for name, amount in one.shape.requests:
             taken[name] = taken.get(name, 0) + count * min(amount, MOST)
         if one.shape.cards is not None:
-            wear += np.where(count > 0, columns.free_devices(one.shape, taken), 0)
+            wear += np.where(count > 0, columns.free_devices(one.shape, taken, filling.rows), 0)
     return _Offers(counts, wear, spare, asked)
 
 
-def _on_node(classes: Sequence[MemberClass], row: int, name: str, trial: Trial) -> tuple[list[int], int, int]:
+def _taken(filling: _Filling) -> dict[str, Column]:
+    """Return how much of each resource was taken in each place."""
+    taken: dict[str, Column] = {}
+    for one, given in zip(filling.classes, filling.given, strict=True):
+        for name, amount in one.shape.requests:
+            taken[name] = taken.get(name, 0) + given * min(amount, MOST)
+    return taken
+
+
+def _on_node(filling: _Filling, place: int) -> tuple[list[int], int, int]:
     """Return how many of each class the node takes together, what they wear of it, and how many more it could take."""
+    row, name, trial = filling.rows[place], filling.name_of(place), filling.trial
     mark = trial.mark()
     counts = []
     wear, spare = 0, 0
-    for one in classes:
+    for one in filling.classes:
         count = 0
         if one.left and one.takes[row]:
             capacity = trial.capacity(one.shape, name)
@@ -213,7 +245,7 @@ def _on_node(classes: Sequence[MemberClass], row: int, name: str, trial: Trial) 
             spare = capacity - count
             if count and one.shape.cards is not None:
                 wear += trial.wear(one.shape, name, count)
-            if count and one is not classes[-1]:  # nobody looks after the last
+            if count and one is not filling.classes[-1]:  # nobody looks after the last
                 trial.place(one.pod, name, count)
         counts.append(count)
     trial.undo(mark)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from extender.decide.columns import columns_of
 from extender.decide.leaders import Homes
 from extender.decide.trial import Trial
 from extender.model.pod import Occupant, PodShape, Relations
@@ -102,7 +103,7 @@ def affinity_domains(shapes: Iterable[PodShape], snapshot: Snapshot) -> list[lis
 def selecting_keys(shapes: Iterable[PodShape], snapshot: Snapshot) -> list[str]:
     """Return the label keys by which members or pods that are there may select members: these set members apart."""
     asking = {shape.relations for shape in shapes}
-    asking |= {other.shape.relations for room in snapshot.repelling for other in room.repelling}
+    asking |= {other.shape.relations for room in columns_of(snapshot).repelling for other in room.repelling}
     selectors = {selector for relations in asking if relations is not None for selector in relations.selectors}
     return sorted({requirement.key for selector in selectors for requirement in selector or ()})
 

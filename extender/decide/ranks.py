@@ -48,10 +48,7 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
     seats = sorted(chain.from_iterable(alike), key=lambda batch: places[batch.node])
     nodes = chain.from_iterable([repeat(batch.node, batch.count) for batch in seats])
     cards = chain.from_iterable([batch.cards or repeat((), batch.count) for batch in seats])
-    return [
-        Placement(node, member.shape, member.role, member.uid, member.tags, its)
-        for member, node, its in zip(members, nodes, cards, strict=True)
-    ]
+    return [Placement(node, member, its) for member, node, its in zip(members, nodes, cards, strict=True)]
 
 
 def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology: Topology) -> Mapping[str, int]:
@@ -60,9 +57,9 @@ def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology:
     nodes = _in_order(on_node, on_node, leaders)
     for level in topology.levels:  # sorting keeps what is equal in the order that the nearer levels have made
         domain_of = topology.domain_of_nodes(level)
-        if not domain_of:
-            continue
         domains = {node: domain_of.get(node, "") for node in nodes}
+        if len(set(domains.values())) < 2:
+            continue
         counts: Counter[str] = Counter()
         for node, domain in domains.items():
             counts[domain] += on_node[node]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import structs
 
+from extender.decide.columns import columns_of
 from extender.decide.devices import choose_cards
 from extender.decide.fit import fit_node
 from extender.decide.neighbourhood import Neighbourhood
@@ -27,7 +28,7 @@ class Trial:
         self._changed: dict[str, NodeRoom] = {}
         self._undo: list[tuple[NodeRoom, Occupant, int]] = []
         self._neighbourhoods: dict[tuple[object, ...], Neighbourhood] = {}
-        self.repels = bool(snapshot.repelling)
+        self.repels = bool(columns_of(snapshot).repelling)
 
     @property
     def topology(self) -> Topology:

@@ -1,19 +1,22 @@
 """A member of a gang, as it is placed: one that waits, or one that is yet to be created."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from extender.model.pod import NO_NUMBER, Occupant, Pod, PodShape, PodUid, Tags
 
+NOBODY: Final = ""
+"""The UID of a member that does not exist yet; where a gang's own members are all there, of its followers."""
+
 
 class Member(Struct, frozen=True, gc=False):
-    """A member to place; `uid` and `name` are empty while it does not exist yet."""
+    """A member to place; `uid` is NOBODY, and `name` empty, while it does not exist yet."""
 
     shape: PodShape
     role: str = ""
-    uid: PodUid = ""
+    uid: PodUid = NOBODY
     name: str = ""
     tags: Tags = Tags()
     number: int = NO_NUMBER

@@ -30,8 +30,3 @@ class Snapshot(Struct, frozen=True, dict=True):
     def looked_up(self) -> dict[tuple[str, PodShape], Any]:
         """What was worked out for a shape on this snapshot, by what it is; gangs of one template ask the same."""
         return {}
-
-    @cached_property
-    def repelling(self) -> tuple[NodeRoom, ...]:
-        """The nodes that hold pods with required anti-affinity, which every other pod must be checked against."""
-        return tuple(room for room in self.rooms.values() if room.repelling)

@@ -1,12 +1,13 @@
 """Reasons and verdicts as data; `decide/explain.py` and `node_reasons.py` alone put them into words."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from extender.model.claim import GangKey
 from extender.model.device import CardDialect, CardShare
+from extender.model.member import AnyMember
 from extender.model.node import Taint
 from extender.model.pod import Occupant, PodShape, PodUid, Tags
 
@@ -131,22 +132,32 @@ Reason: TypeAlias = (
 )
 
 
-NOBODY: Final = ""
-"""The UID of a member that does not exist yet; where a gang's own members are all there, of its followers."""
-
-
 class Placement(Struct, frozen=True, gc=False):
-    """Room for one member on one node, on these of its cards if it asks for any that are ours to choose.
-
-    `uid` is NOBODY while the member does not exist yet; `tags` are then a guess.
-    """
+    """Room for one member on one node, on these of its cards if it asks for any that are ours to choose."""
 
     node: str
-    shape: PodShape
-    role: str = ""
-    uid: PodUid = NOBODY
-    tags: Tags = Tags()
+    member: AnyMember
     cards: tuple[CardShare, ...] = ()
+
+    @property
+    def shape(self) -> PodShape:
+        """What the member asks for."""
+        return self.member.shape
+
+    @property
+    def role(self) -> str:
+        """The member's role in its job."""
+        return self.member.role
+
+    @property
+    def uid(self) -> PodUid:
+        """The member's UID; NOBODY while it does not exist yet."""
+        return self.member.uid
+
+    @property
+    def tags(self) -> Tags:
+        """What selectors find the member by; a guess while it does not exist yet."""
+        return self.member.tags
 
     @property
     def occupant(self) -> Occupant:

@@ -16,10 +16,10 @@ from extender.decide.topology import is_torn
 from extender.decide.trial import Trial
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
+from extender.model.member import NOBODY
 from extender.model.node import NodeRoom
 from extender.model.pod import Pod, PodShape, PodUid
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import NOBODY
 from extender.state.cluster import Cluster
 from extender.state.earmarks import Earmark
 from extender.state.membership import key_of

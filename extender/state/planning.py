@@ -19,10 +19,11 @@ from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
+from extender.model.member import NOBODY
 from extender.model.node import repels
 from extender.model.pod import Pod, PodShape
 from extender.model.snapshot import Snapshot
-from extender.model.verdict import NOBODY, Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
+from extender.model.verdict import Admission, NoRoom, Placed, Placement, Preempting, WaitsForGang
 from extender.state.cluster import Cluster
 from extender.state.company import find_company
 from extender.state.expiry import Deadlines, Expiry

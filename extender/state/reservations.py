@@ -23,6 +23,7 @@ from enum import IntEnum
 from extender.decide.devices import still_holds
 from extender.model.claim import GangKey
 from extender.model.device import CardShare
+from extender.model.member import Member
 from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
 from extender.model.verdict import Placement
 from extender.state.changes import Changes
@@ -63,7 +64,7 @@ class Slot:
 
     def as_placement(self) -> Placement:
         """Return it in the terms of decisions."""
-        return Placement(self.node, self.shape, self.role, self.holder, self.tags, self.cards)
+        return Placement(self.node, Member(self.shape, self.role, self.holder, tags=self.tags), self.cards)
 
 
 @dataclass(slots=True, eq=False)

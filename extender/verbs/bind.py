@@ -177,7 +177,7 @@ class Bind:
             if reasons:
                 return explain_overtaken(pod, node, reasons)
             cards = choose_cards(request, room)
-            reservations.reserve(key, [Placement(node, pod.shape, pod.role, pod.uid, pod.tags, cards)], now_s)
+            reservations.reserve(key, [Placement(node, pod, cards)], now_s)
             slot = reservations.slot_of(pod.uid)
         if slot is not None and slot.stage < Stage.BINDING:
             reservations.advance(key, slot, Stage.BINDING)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
+import numpy as np
 import pytest
 from msgspec import structs
 
@@ -111,5 +112,5 @@ def test_steps_count_the_levels_up_to_a_shared_domain() -> None:
     snapshot = network_of(nodes_of({"s/a": [1, 1], "s/b": [1], "t/c": [1], "": [1]}))
     layout = columns_of(snapshot).layout
     far = len(LEVELS)
-    steps = dict(zip(layout.names, layout.steps_from(["a-0", "unknown"]).tolist(), strict=True))
+    steps = dict(zip(layout.names, layout.steps_from(["a-0", "unknown"], np.arange(len(layout.names))).tolist(), strict=True))
     assert steps == {"a-0": 0, "a-1": 0, "b-0": 1, "c-0": far, "-0": far}

@@ -133,7 +133,7 @@ def test_counts_kept_up_to_date_are_those_of_the_cluster_as_it_became(
 
     became = Snapshot(2, {name: trial.room(name) for name in names}, snapshot.namespaces)
 
-    repelling = became.repelling
+    repelling = [room for room in became.rooms.values() if room.repelling]
     afresh = Neighbourhood(pod, became.rooms.values(), repelling, became.namespaces)
     near = trial.neighbourhood(pod)
     for room in became.rooms.values():

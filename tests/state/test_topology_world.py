@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from extender.model.claim import GangKey, Terms
 from extender.model.gang import Gang
+from extender.model.member import NOBODY
 from extender.model.pod import Pod
 from extender.model.topology import Level, LevelName
-from extender.model.verdict import NOBODY
 from extender.state.membership import key_of
 from tests.builders import GPU, a_pod
 from tests.network import LEVELS, nodes_of
