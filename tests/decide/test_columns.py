@@ -112,5 +112,6 @@ def test_steps_count_the_levels_up_to_a_shared_domain() -> None:
     snapshot = network_of(nodes_of({"s/a": [1, 1], "s/b": [1], "t/c": [1], "": [1]}))
     layout = columns_of(snapshot).layout
     far = len(LEVELS)
-    steps = dict(zip(layout.names, layout.steps_from(["a-0", "unknown"], np.arange(len(layout.names))).tolist(), strict=True))
+    found = layout.steps_from(["a-0", "unknown"], np.arange(len(layout.names)))
+    steps = dict(zip(layout.names, found.tolist(), strict=True))
     assert steps == {"a-0": 0, "a-1": 0, "b-0": 1, "c-0": far, "-0": far}
