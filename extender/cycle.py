@@ -89,6 +89,7 @@ class Cycle:
         self._planner.expire(now_s)
         if may_plan:
             self._planner.plan_gangs(now_s)
+        sleepers = self._planner.sleepers.seat(now_s) if may_plan else []
         announcements = self._planner.take_news()
 
         # 2. Let the bind calls of complete gangs go on, and refuse those of gangs that lost their room.
@@ -96,9 +97,9 @@ class Cycle:
         self._barrier.reconsider(touched)
         self._turns.reconsider(now_s)
 
-        # 3. Wake members that sleep in kube-scheduler although room is held for them, and let held pods go that may.
+        # 3. Wake pods that sleep in kube-scheduler although room is held for them, and let held pods go that may.
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
-        for pod, node in self._wakeups.due(gangs, now_s):
+        for pod, node in self._wakeups.due([*(pod for gang in gangs for pod in gang.waiting), *sleepers], now_s):
             self._effects.nominate(Nomination(pod.namespace, pod.name, pod.uid, node))
         strays = self._cluster.changes.take_strays()
         self.releases.look_at(touched, strays)
@@ -122,6 +123,7 @@ class Cycle:
         self._notices.forget(gone)
         for uid in gone:
             self._planner.standings.forget(uid)
+            self._planner.sleepers.forget(uid)
             self._wakeups.forget(uid)
 
     def _next_s(self) -> float | None:

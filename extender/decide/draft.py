@@ -3,7 +3,7 @@
 So many of each squad on each node: members that may change places need no names until all is decided.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from msgspec import Struct, structs
@@ -53,6 +53,11 @@ class Draft(Struct, frozen=True, dict=True):
     def placements(self) -> list[Placement]:
         """The same room, given to the members in the order in which they came."""
         return list(_placements(self.batches))
+
+
+def squads_of(batches: Iterable[Batch]) -> Collection[Squad]:
+    """Return the squads of which these are."""
+    return {id(batch.squad): batch.squad for batch in batches}.values()
 
 
 def put(batches: Iterable[Batch], trial: Trial) -> None:

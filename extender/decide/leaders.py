@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Final, NamedTuple, TypeAlias
 
 from extender.decide.columns import columns_of
-from extender.decide.draft import Batch, put
+from extender.decide.draft import Batch, put, squads_of
 from extender.decide.trial import Trial
 from extender.model.pod import PodShape
 from extender.model.snapshot import Snapshot
@@ -56,7 +56,7 @@ def bring_together(
 
     `avoid` are nodes that must not be used for a shape.
     """
-    squads = {id(each.squad): each.squad for each in batches}.values()
+    squads = squads_of(batches)
     related = columns_of(snapshot).repelling or any(each.shape.relations is not None for each in squads)
     few = 1 < len({each.node for each in batches}) <= _NODES
     if related or not few or len({each.role in LEADER_ROLES for each in squads}) < 2:
@@ -71,7 +71,7 @@ def bring_together(
 
 def count_apart(batches: Sequence[Batch]) -> int:
     """Return how many pairs of a leader and a worker are on two nodes."""
-    if not any(_leads(each) for each in batches):
+    if not any(squad.role in LEADER_ROLES for squad in squads_of(batches)):
         return 0
     leaders, workers = _by_node(batches)
     return leaders.total() * workers.total() - sum([count * workers[node] for node, count in leaders.items()])

@@ -7,7 +7,7 @@ those that few siblings share last: operators take away the highest index first.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, repeat, starmap
 from operator import attrgetter
 
 from extender.decide.draft import Batch
@@ -24,12 +24,12 @@ def seat_by_rank(
     gang: Gang, batches: Sequence[Batch], kept: Sequence[Placement], topology: Topology
 ) -> tuple[Placement, ...]:
     """Return who gets the room: in each squad, the lower numbers where the seats come first."""
-    on_node = Counter([*(pod.node_name for pod in gang.bound), *(each.node for each in kept)])
+    on_node = dict(Counter([*(pod.node_name for pod in gang.bound), *(each.node for each in kept)]))
     leaders = [pod.node_name for pod in gang.bound if pod.role in LEADER_ROLES]
     leaders += [each.node for each in kept if each.role in LEADER_ROLES]
     squads: dict[int, list[Batch]] = {}
     for batch in batches:
-        on_node[batch.node] += batch.count
+        on_node[batch.node] = on_node.get(batch.node, 0) + batch.count
         squads.setdefault(id(batch.squad), []).append(batch)
     leaders += [batch.node for these in squads.values() if these[0].squad.role in LEADER_ROLES for batch in these]
     places = order_of_seats(on_node, leaders, topology)
@@ -48,7 +48,7 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
     seats = sorted(chain.from_iterable(alike), key=lambda batch: places[batch.node])
     nodes = chain.from_iterable([repeat(batch.node, batch.count) for batch in seats])
     cards = chain.from_iterable([batch.cards or repeat((), batch.count) for batch in seats])
-    return [Placement(node, member, its) for member, node, its in zip(members, nodes, cards, strict=True)]
+    return starmap(Placement, zip(nodes, members, cards, strict=True))
 
 
 def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology: Topology) -> Mapping[str, int]:
@@ -57,15 +57,14 @@ def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology:
     nodes = _in_order(on_node, on_node, leaders)
     for level in topology.levels:  # sorting keeps what is equal in the order that the nearer levels have made
         domain_of = topology.domain_of_nodes(level)
-        domains = {node: domain_of.get(node, "") for node in nodes}
-        if len(set(domains.values())) < 2:
-            continue
-        counts: Counter[str] = Counter()
-        for node, domain in domains.items():
-            counts[domain] += on_node[node]
-        order = _in_order(counts, counts, {domain_of.get(node, "") for node in leaders})
-        number_of_domain = {domain: number for number, domain in enumerate(order)}
-        nodes.sort(key=lambda node: number_of_domain[domains[node]])
+        domains = [domain_of.get(node, "") for node in nodes]
+        counts = dict.fromkeys(domains, 0)
+        if len(counts) > 1:
+            for node, domain in zip(nodes, domains, strict=True):
+                counts[domain] += on_node[node]
+            order = _in_order(counts, counts, {domain_of.get(node, "") for node in leaders})
+            number_of = {domain: number for number, domain in enumerate(order)}
+            nodes.sort(key=dict(zip(nodes, map(number_of.__getitem__, domains), strict=True)).__getitem__)
     return {node: place for place, node in enumerate(nodes)}
 
 
@@ -73,5 +72,6 @@ def _in_order(places: Iterable[str], counts: Mapping[str, int], homes: Collectio
     """Sort nodes or domains: those with leaders come first, then those that most members share."""
     order = sorted(places)
     order.sort(key=counts.__getitem__, reverse=True)
-    order.sort(key=lambda place: place not in homes)
+    if homes:
+        order.sort(key=lambda place: place not in homes)
     return order

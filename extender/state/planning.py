@@ -31,6 +31,7 @@ from extender.state.membership import key_of
 from extender.state.past import Past
 from extender.state.patience import Patience
 from extender.state.reservations import Slot, Stage
+from extender.state.sleepers import Sleepers
 from extender.state.standings import Standing, Standings
 
 Rank: TypeAlias = tuple[bool, int, float, float, int, str]
@@ -42,6 +43,7 @@ class Planner:
 
     def __init__(self, cluster: Cluster, deadlines: Deadlines) -> None:
         self.standings = Standings()
+        self.sleepers = Sleepers(cluster)
         self._cluster = cluster
         self._expiry = Expiry(cluster, deadlines)
         self._patience = Patience(cluster, deadlines.patience_s, self._admit_needed)
@@ -62,6 +64,7 @@ class Planner:
         self._resting -= keys
         if changes.room_freed:
             changes.room_freed = False
+            self.sleepers.room_is_free(now_s)
             keys.update(key for key in self._cluster.gangs if key not in self._resting)
         planned: set[GangKey] = set()
         for gang in self._in_order(keys):
@@ -122,7 +125,8 @@ class Planner:
     def next_deadline_s(self) -> float | None:
         """Return when `expire` has something to do next, if ever."""
         times = [until for key in self._refused for until in self._past(key).refused_until_s.values()]
-        next_s = min([*times, self._expiry.next_look_s, self._patience.next_deadline_s()])
+        times += [self._expiry.next_look_s, self._patience.next_deadline_s(), self.sleepers.next_s()]
+        next_s = min(times)
         return None if next_s == math.inf else next_s
 
     def _end_turn(self, key: GangKey, over: list[Slot], now_s: float) -> None:

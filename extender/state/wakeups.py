@@ -8,7 +8,6 @@ seldom, as long as room is held, or others are to be killed for the pod.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from extender.model.gang import Gang
 from extender.model.pod import Pod, PodUid
 from extender.state.cluster import Cluster
 from extender.state.doubling import doubled_s
@@ -47,13 +46,13 @@ class WakeUps:
         self._cluster = cluster
         self._calls: dict[PodUid, _Call] = {}
 
-    def due(self, gangs: Iterable[Gang], now_s: float) -> list[tuple[Pod, str]]:
-        """Return members to nominate now, of gangs that changed and of calls that got lost.
+    def due(self, changed: Iterable[Pod], now_s: float) -> list[tuple[Pod, str]]:
+        """Return pods to nominate now, of those for whom something changed and of those whose calls got lost.
 
         Each comes with its node; "" where it carries that nomination already and must be freed of it to be woken.
         """
         known = self._calls
-        pods = {pod.uid: pod for gang in gangs for pod in gang.waiting if pod.turned_away or pod.uid in known}
+        pods = {pod.uid: pod for pod in changed if pod.turned_away or pod.uid in known}
         for uid, call in self._calls.items():
             if call.over_s <= now_s and uid in self._cluster.pods:
                 pods[uid] = self._cluster.pods[uid]

@@ -194,7 +194,10 @@ class Filter:
     def _answer_free(self, pod: Pod, key: GangKey | None, args: ExtenderArgs) -> FilterAnswer:
         """Let a pod that waits for nobody go where its room is not a gang's that has it already, or comes first."""
         slot = self._cluster.reservations.slot_of(pod.uid)
-        if slot is not None and slot.node in args.node_names:
+        if slot is not None and slot.node not in args.node_names and slot.stage is Stage.PLANNED:
+            self._cluster.reservations.leave(pod.uid)  # it was to wake the pod, which has other nodes to go to
+            self._cluster.changes.free_room()
+        elif slot is not None and slot.node in args.node_names:
             others = (name for name in args.node_names if name != slot.node)
             return FilterAnswer([slot.node], dict.fromkeys(others, explain_binding_elsewhere(pod, slot.node)))
         snapshot = self._cluster.snapshot_for(pod.seniority, key)
@@ -217,8 +220,11 @@ class Filter:
         if accepted:
             self._cluster.undecided.let_through(pod.uid, accepted, repels=repels(pod.occupant))
             self._planner.standings.forget(pod.uid)
+            self._planner.sleepers.forget(pod.uid)
         else:
             self._planner.standings.tell(pod.uid, min(rejected.values(), default=ROOM_IS_KEPT))
+            if key is None:
+                self._planner.sleepers.turn_away(pod.uid)
         return FilterAnswer(accepted, rejected)
 
     def _reject(self, args: ExtenderArgs, text: str) -> FilterAnswer:
