@@ -74,9 +74,10 @@ class Layout:
         self._suits: LRUCache[PodShape, Mask] = LRUCache(_SHAPES)
 
     @cached_property
-    def resources(self) -> frozenset[str]:
-        """Everything that any node offers."""
-        return frozenset().union(*(node.allocatable for node in self.nodes))
+    def allocatable(self) -> Mapping[str, Column]:
+        """What each node offers in all, by resource."""
+        names = frozenset().union(*(node.allocatable for node in self.nodes))
+        return {name: _column([node.allocatable.get(name, 0) for node in self.nodes]) for name in names}
 
     @cached_property
     def with_devices(self) -> Mask:
@@ -168,7 +169,7 @@ class Columns:
     """What is free on each node of a snapshot, by resource."""
 
     def __init__(
-        self, layout: Layout, rooms: Sequence[NodeRoom], free: Mapping[str, Column], shared: Mask, repels: Mask
+        self, layout: Layout, rooms: Mapping[str, NodeRoom], free: Mapping[str, Column], shared: Mask, repels: Mask
     ) -> None:
         self.layout = layout
         self._rooms = rooms
@@ -182,30 +183,30 @@ class Columns:
         """Return the columns of a snapshot of which nothing is known."""
         rooms = list(snapshot.rooms.values())
         layout = Layout([room.node for room in rooms], snapshot.topology)
-        free = {name: _free_of(name, rooms) for name in layout.resources}
-        return cls(layout, rooms, free, _shared(rooms), _repels(rooms))
+        free = {name: total - _taken_of(name, rooms) for name, total in layout.allocatable.items()}
+        return cls(layout, snapshot.rooms, free, _shared(rooms), _repels(rooms))
 
     def after(self, snapshot: Snapshot) -> "Columns":
         """Return the columns of another snapshot, made from these where the nodes are the same."""
-        rooms = list(snapshot.rooms.values())
-        if snapshot.topology is not self.layout.topology or len(rooms) != len(self._rooms):
+        layout, rooms = self.layout, snapshot.rooms
+        if snapshot.topology is not layout.topology or len(rooms) != len(self._rooms):
             return Columns.of(snapshot)
-        rows = list(compress(range(len(rooms)), map(is_not, rooms, self._rooms)))
-        if any(rooms[row].node is not self.layout.nodes[row] for row in rows):
+        rows = list(compress(range(len(rooms)), map(is_not, rooms.values(), self._rooms.values())))
+        changed = [room for row in rows if (room := rooms.get(layout.names[row])) and room.node is layout.nodes[row]]
+        if len(changed) < len(rows):
             return Columns.of(snapshot)
-        changed = [rooms[row] for row in rows]
         free = {name: column.copy() for name, column in self._free.items()}
         for name, column in free.items():
-            column[rows] = _free_of(name, changed)
+            column[rows] = layout.allocatable[name][rows] - _taken_of(name, changed)
         shared, repels = self._shared.copy(), self._repels.copy()
         shared[rows] = _shared(changed)
         repels[rows] = _repels(changed)
-        return Columns(self.layout, rooms, free, shared, repels)
+        return Columns(layout, rooms, free, shared, repels)
 
     @cached_property
     def repelling(self) -> Sequence[NodeRoom]:
         """The nodes that hold pods with required anti-affinity, which every other pod must be checked against."""
-        return list(compress(self._rooms, self._repels))
+        return [self._rooms[name] for name in self.layout.names_of(self._repels)] if self._repels.any() else []
 
     def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING, rows: Rows | slice = _ALL) -> Column:
         """Return for how many such pods there is room on each of the rows' nodes, beside what is `taken` there.
@@ -246,9 +247,8 @@ def columns_of(snapshot: Snapshot) -> Columns:
     return found
 
 
-def _free_of(name: str, rooms: Sequence[NodeRoom]) -> Column:
-    allocatable = _column([room.node.allocatable.get(name, 0) for room in rooms])
-    return allocatable - _column([room.taken.get(name, 0) for room in rooms])
+def _taken_of(name: str, rooms: Sequence[NodeRoom]) -> Column:
+    return _column([room.taken.get(name, 0) for room in rooms])
 
 
 def _shared(rooms: Sequence[NodeRoom]) -> Mask:

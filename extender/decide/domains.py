@@ -57,7 +57,8 @@ class Inner:
         self._part_of = np.full(len(domains.codes), -1)
         for number, part in enumerate(parts):
             self._part_of[part.rows] = number
-        rows = np.flatnonzero(self._part_of >= 0)
+        rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, np.intp)
+        self._is_everything = len(parts) == 1 and len(rows) == len(domains.codes)
         cells = self._part_of[rows] * len(domains.rows) + domains.codes[rows]
         size = len(parts) * len(domains.rows)
         table = np.array([np.bincount(cells, found[rows], size) for found in capacities], np.int64).T
@@ -88,8 +89,7 @@ class Inner:
 
     def joined(self, few: Few) -> Part:
         """Return these domains as one part."""
-        rows = np.concatenate([self._domains.rows[code] for code in self._codes[few.numbers].tolist()])
-        rows = rows[self._part_of[rows] == few.part]
+        rows = self._within(np.concatenate([self._domains.rows[code] for code in self._codes[few.numbers]]), few.part)
         return Part(rows, tuple(self._takes[few.numbers].sum(axis=0).tolist()))
 
     def _greedy(self, needed: int) -> list[list[int]]:
@@ -130,9 +130,8 @@ class Inner:
         return count
 
     def _part(self, number: int) -> Part:
-        return Part(self._rows_of(number), tuple(self._takes[number].tolist()), bool(self._homes[number]))
+        rows = self._within(self._domains.rows[self._codes[number]], self._parts[number])
+        return Part(rows, tuple(self._takes[number].tolist()), bool(self._homes[number]))
 
-    def _rows_of(self, number: int) -> Rows:
-        rows: Rows = self._domains.rows[self._codes[number]]
-        here: Rows = rows[self._part_of[rows] == self._parts[number]]
-        return here
+    def _within(self, rows: Rows, part: int) -> Rows:
+        return rows if self._is_everything else rows[self._part_of[rows] == part]

@@ -143,9 +143,8 @@ def place_on(name: str, counts: Sequence[int], classes: Sequence[MemberClass], t
 def _fill(best: NDArray[np.intp], offers: _Offers, filling: _Filling) -> list[Batch]:
     """Take what these places offer; on the trial only where they will be asked again."""
     batches: list[Batch] = []
-    by_place = zip(best.tolist(), offers.counts[:, best].T.tolist(), offers.asked[best].tolist(), strict=True)
-    for place, counts, asked in by_place:
-        name = filling.name_of(place)
+    names = map(filling.layout.names.__getitem__, filling.rows[best].tolist())
+    for name, counts, asked in zip(names, offers.counts[:, best].T.tolist(), offers.asked[best].tolist(), strict=True):
         if asked:
             batches += place_on(name, counts, filling.classes, filling.trial)
             continue

@@ -57,7 +57,7 @@ def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology:
     nodes = _in_order(on_node, on_node, leaders)
     for level in topology.levels:  # sorting keeps what is equal in the order that the nearer levels have made
         domain_of = topology.domain_of_nodes(level)
-        domains = [domain_of.get(node, "") for node in nodes]
+        domains = list(map(domain_of.get, nodes, repeat(""))) if domain_of else []
         counts = dict.fromkeys(domains, 0)
         if len(counts) > 1:
             for node, domain in zip(nodes, domains, strict=True):
