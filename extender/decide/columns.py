@@ -191,9 +191,9 @@ class Columns:
         layout, rooms = self.layout, snapshot.rooms
         if snapshot.topology is not layout.topology or len(rooms) != len(self._rooms):
             return Columns.of(snapshot)
-        rows = list(compress(range(len(rooms)), map(is_not, rooms.values(), self._rooms.values())))
-        changed = [room for row in rows if (room := rooms.get(layout.names[row])) and room.node is layout.nodes[row]]
-        if len(changed) < len(rows):
+        differs = list(map(is_not, rooms.values(), self._rooms.values()))
+        rows, changed = list(compress(range(len(rooms)), differs)), list(compress(rooms.values(), differs))
+        if any(room.node is not layout.nodes[row] for row, room in zip(rows, changed, strict=True)):
             return Columns.of(snapshot)
         free = {name: column.copy() for name, column in self._free.items()}
         for name, column in free.items():
