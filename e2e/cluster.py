@@ -165,9 +165,11 @@ class Cluster:
     def wait_serving(self, name: str) -> None:
         """Wait until a process that was paused serves; start it again, as its pod would be, where it gave itself up."""
         process, serves = self.processes[name], self._probe_of(name)
-        while not serves():
+        since_s = time.monotonic()
+        while time.monotonic() < since_s + 1.0:  # who has lost the lease answers for a moment more, and ends then
             if process.has_ended:
                 process.restart()
+            since_s = since_s if serves() else time.monotonic()
             time.sleep(0.05)
 
     def set_mode(self, mode: "Mode") -> None:

@@ -7,7 +7,7 @@ from extender.effects.binding import Binding, BindOutcome
 from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.model.topology import Level
-from extender.verbs.bind import PostsBindings
+from extender.verbs.bind import LATE_S, PostsBindings
 from extender.wire.extender_v1 import BindingArgs
 from tests.rig import FreeLocks, Rig
 
@@ -56,6 +56,12 @@ class BindRig(Rig):
         for _ in range(10):
             await asyncio.sleep(0)
             self.later()
+
+    async def answer_to(self, call: asyncio.Task[str]) -> str:
+        """Return the call's answer once the watch has had its time to show who is gone."""
+        await self.settle()
+        self.now_s += LATE_S
+        return await call
 
     def let_through(self, *pods: Pod) -> list[str]:
         self.create(*pods)

@@ -24,8 +24,8 @@ def main() -> int:
     parser.add_argument(
         "--fail-over",
         action="store_true",
-        help="let kube-scheduler call a second extender from the middle of each round on, while both act without a "
-        "lease: nothing fences the first one off, so expect violations",
+        help="let two extenders share a lease; the one that leads stands still in the middle of each round, for "
+        "less than the lease lasts or for more, and runs on",
     )
     options = parser.parse_args()
     goal = Goal(options.gangs, options.faults, options.minutes * 60, options.fail_over)
@@ -47,6 +47,7 @@ def summary(outcome: Outcome, seed: int) -> str:
         f"{outcome.gangs} gangs in {outcome.rounds} rounds, {outcome.took_s:.0f} s",
         f"{len(outcome.violations)} violations; a gang was seen in part {spells}",
         f"{outcome.checker.cards.given} pods were given shares of cards",
+        f"another extender took over {outcome.lead_changes} times",
         f"all placed and nothing held {outcome.slowest_settling_s:.0f} s after the faults' end at the latest",
         *(f"VIOLATED: {each.invariant}: {each.text}" for each in outcome.violations[:10]),
         f"To play it again: python -m e2e.faults --seed {seed}, and --fail-over if that was given",

@@ -13,8 +13,7 @@ from random import Random
 from msgspec import Struct
 
 from e2e.client import Object
-from e2e.cluster import EXTENDER, LEADING, Cluster, Mode, Namespace
-from e2e.components import extender, extender_config
+from e2e.cluster import LEADING, Cluster, Mode, Namespace
 from e2e.faults import standard
 from e2e.faults.checker import Checker, Violation
 from e2e.faults.detour import Detour, detoured
@@ -22,18 +21,18 @@ from e2e.faults.history import History, recorded
 from e2e.faults.plugin import forgetful_plugin
 from e2e.faults.reading import gang_of, is_held, node_of
 from e2e.faults.rules import Tally
+from e2e.faults.twins import Twins, two_extenders
 from e2e.faults.weather import Doing, Weather
 from e2e.faults.workload import GANGS_A_ROUND, Plan, round_of, staying
 from e2e.nodes import is_usable
-from e2e.processes import DeadlineExceededError, figures, free_ports, wait_for
+from e2e.processes import DeadlineExceededError, figures, wait_for
 
-TWIN = "second-extender"
 _LOOK_S = 0.5
 _STORM_S = 20.0  # how long a round's faults last; all that is planned for it happens before
 _ROUNDS_IN_A_MODE = 2
-_FAIL_OVER_S = (3.0, 16.0)  # while gangs come
+_STILL_AT_S = (3.0, 8.0)  # while gangs come
+_STILL_FOR_S = (3.0, 12.0)  # less than the lease lasts, and more
 _READY_S = 60.0
-_NO_LEASE = {"leaderElection": {"mode": "none"}}
 
 
 class Goal(Struct, frozen=True):
@@ -43,11 +42,10 @@ class Goal(Struct, frozen=True):
     faults: int
     within_s: float
     fails_over: bool = False
-    """Whether there is a second extender, and kube-scheduler goes over to it in the middle of a round.
+    """Whether there is a second extender, and the one that leads stands still for a while in the middle of each round.
 
-    Neither follows a lease then, so that both act at once: nothing fences off the one that is called no more. What is
-    not covered, with or without it: a lease that is lost, taken over or unreachable for one of two pairs while
-    everything else fails. `e2e/availability` ends pairs that follow their lease, with no other faults.
+    What is not covered: pairs in mode sidecar, which follow their kube-scheduler's lease. `e2e/availability` ends such
+    pairs, with no other faults.
     """
 
 
@@ -61,6 +59,8 @@ class Outcome(Struct, frozen=True):
     slowest_settling_s: float
     took_s: float
     checker: Checker
+    lead_changes: int = 0
+    """How often another extender took over."""
 
 
 class ViolationError(AssertionError):
@@ -77,33 +77,24 @@ def play(cluster: Cluster, seed: int, goal: Goal, say: Callable[[str], None]) ->
         cluster.add_nodes(nodes)
         stack.enter_context(forgetful_plugin(namespace, seed, detour.tally))
         weather = Weather(namespace, nodes, detour.tally)
-        rounds = Rounds(namespace, detour, history, weather, [cluster.probe_url])
-        if goal.fails_over:
-            rounds.meet(*_start_twin(cluster, detour))
-        return rounds.play(seed, goal, say)
+        twins = stack.enter_context(two_extenders(cluster, detour)) if goal.fails_over else None
+        return Rounds(namespace, detour, history, weather, twins).play(seed, goal, say)
 
 
 class Rounds:
     """The rounds of one run."""
 
     def __init__(
-        self, namespace: Namespace, detour: Detour, history: History, weather: Weather, probes: list[str]
+        self, namespace: Namespace, detour: Detour, history: History, weather: Weather, twins: Twins | None
     ) -> None:
-        self._targets = [detour.verbs.target]
-        """Whom kube-scheduler may call: the first one until it fails over to the next, in the middle of each round."""
         self._namespace = namespace
         self._cluster = namespace.cluster
         self._detour = detour
         self._history = history
         self._weather = weather
-        self._probes = probes
+        self._twins = twins
         self._slowest_s = 0.0
         self._left: list[Plan] = []
-
-    def meet(self, verbs: str, probe: str) -> None:
-        """Let kube-scheduler fail over to this extender as well, and judge both."""
-        self._targets.append(verbs)
-        self._probes.append(probe)
 
     def play(self, seed: int, goal: Goal, say: Callable[[str], None]) -> Outcome:
         """Play until the goal is reached or an invariant is violated."""
@@ -124,7 +115,8 @@ class Rounds:
         violations = checker.violations + [each for each in violations if not checker.violations]
         took_s = time.monotonic() - begun_s
         gangs = number * GANGS_A_ROUND
-        return Outcome(violations, self._detour.tally, gangs, number, self._slowest_s, took_s, checker)
+        changes = self._twins.lead_changes if self._twins is not None else 0
+        return Outcome(violations, self._detour.tally, gangs, number, self._slowest_s, took_s, checker, changes)
 
     def _is_reached(self, goal: Goal, number: int, begun_s: float) -> bool:
         is_enough = number * GANGS_A_ROUND >= goal.gangs and self._detour.tally.total >= goal.faults
@@ -137,10 +129,10 @@ class Rounds:
         plans = round_of(seed, number)
         doings = [Doing(plan.at_s, partial(self._create, plan)) for plan in plans]
         doings += self._weather.of_round(seed, number, plans)
-        if len(self._targets) > 1:
+        if self._twins is not None:
             chance = Random(f"{seed}/failover/{number}")  # noqa: S311 - the same for the same seed
-            target = self._targets[(number + 1) % len(self._targets)]
-            doings.append(Doing(chance.uniform(*_FAIL_OVER_S), partial(self._detour.verbs.turn_to, target)))
+            at_s, for_s = chance.uniform(*_STILL_AT_S), chance.uniform(*_STILL_FOR_S)
+            doings += [Doing(at_s, self._twins.stand_still), Doing(at_s + for_s, self._twins.go_on)]
         self._detour.resume()
         self._do(sorted(doings, key=lambda each: each.at_s))
         self._detour.pause()
@@ -156,10 +148,12 @@ class Rounds:
         for doing in [*doings, Doing(_STORM_S, lambda: None)]:
             while (left_s := begun_s + doing.at_s - time.monotonic()) > 0:
                 time.sleep(min(left_s, _LOOK_S))
-                self._judge()
+                self._look()
             doing.do()
 
-    def _judge(self) -> None:
+    def _look(self) -> None:
+        if self._twins is not None:
+            self._twins.follow()
         violations = self._history.look()
         if violations:
             raise ViolationError("; ".join(f"{each.invariant}: {each.text}" for each in violations))
@@ -182,7 +176,7 @@ class Rounds:
         """Wait until all that fits is whole, and nothing is held or waits; raises ViolationError."""
         begun_s = time.monotonic()
         while problems := self._unsettled(plans):
-            self._judge()
+            self._look()
             if time.monotonic() - begun_s > standard.SETTLE_S:
                 raise ViolationError(f"{standard.SETTLE_S:g} s after the faults: {'; '.join(problems)}")
             time.sleep(_LOOK_S)
@@ -192,14 +186,14 @@ class Rounds:
         hopeless = {f"{self._namespace.name}/{plan.name}" for plan in plans if not plan.fits}
         pods = self._namespace.pods()
         problems = [text for pod in pods if _gang_name(pod) not in hopeless and (text := _what_it_lacks(pod))]
-        for probe in self._probes:
-            problems += self._left_in(probe, len(hopeless))
-        return problems
+        return problems + self._left_in_extender(len(hopeless))
 
-    def _left_in(self, probe: str, hopeless: int) -> list[str]:
-        told = figures(f"{probe}/metrics")
-        if told.get(LEADING) != 1:
-            return [f"{probe} does not lead"]
+    def _left_in_extender(self, hopeless: int) -> list[str]:
+        probes = self._twins.probes if self._twins is not None else [self._cluster.probe_url]
+        leading = [(probe, told) for probe in probes if (told := figures(f"{probe}/metrics")).get(LEADING) == 1]
+        if len(leading) != 1:
+            return [f"{len(leading)} extenders lead, instead of one"]
+        ((probe, told),) = leading
         states = {state: told[f'gang_extender_gangs{{state="{state}"}}'] for state in ("placed", "stranded")}
         waiting = sum(
             told[f'gang_extender_gangs{{state="{state}"}}'] for state in ("waiting", "gathering", "undeclared")
@@ -220,16 +214,3 @@ def _what_it_lacks(pod: Object) -> str:
     if is_held(pod):
         return f"{pod['metadata']['name']} is held by our gate"
     return "" if node_of(pod) else f"{pod['metadata']['name']} is not bound"
-
-
-def _start_twin(cluster: Cluster, detour: Detour) -> tuple[str, str]:
-    """Let two extenders act at once on the same API server; return the URLs of the second one's verbs and probes."""
-    verbs, probe = free_ports(2)
-    config = cluster.folder / "second-extender.yaml"
-    kubeconfig = cluster.service_account_kubeconfig("gang-extender", "gang-extender", detour.api_url)
-    config.write_text(extender_config(kubeconfig, verbs, probe, settings=_NO_LEASE), encoding="utf-8")
-    cluster.restart_extender(settings=_NO_LEASE)
-    cluster.start_process(TWIN, extender(config))
-    url = f"http://127.0.0.1:{probe}"
-    wait_for(lambda: figures(f"{url}/metrics").get(LEADING), _READY_S, f"the {TWIN} leads beside the {EXTENDER}")
-    return f"http://127.0.0.1:{verbs}", url

@@ -65,6 +65,7 @@ def rules() -> list[Rule]:
     by_class = {
         "api POST *": _WRITES,
         "api PATCH *": _WRITES,
+        "api PUT *": _WRITES,  # of the lease, where there are two extenders
         "api GET *": _READS,
         "api LIST *": _READS,
         "api WATCH *": _OPENINGS,

@@ -1,8 +1,10 @@
 """What does kube-scheduler know that we do not, and what do we know that it does not?"""
 
-from extender.decide.fit import fit_node
+from extender.decide.fit import fit_node, fit_room
 from extender.decide.trial import Trial
-from extender.model.pod import Pod
+from extender.model.node import NodeRoom
+from extender.model.pod import Pod, PodShape
+from extender.model.verdict import Insufficient, PortsTaken, Reason
 from extender.state.cluster import Cluster
 from extender.state.reservations import Slot, Stage
 
@@ -37,3 +39,38 @@ def is_undisputed(cluster: Cluster, slot: Slot) -> bool:
     if room is None or cluster.undecided.may_matter_on(slot.node):
         return False
     return not fit_node(pod.shape, room.without(slot.occupant))  # it may ask for something else since it was planned
+
+
+def find_overlap(cluster: Cluster, pod: Pod, node: str) -> tuple[Reason, ...]:
+    """Return why there is no room on the node for a pod that kube-scheduler has put there, and that holds none of ours.
+
+    Counted are those who are bound, being bound, or let through to the node: once kube-scheduler knows of them it tries
+    the node no more, so nobody is turned away for good. Not so room that is only planned, of which it never knows.
+    """
+    room = cluster.room_of(node)
+    if room is None or pod.node_name:
+        return ()
+    for uid, occupant in cluster.undecided.on_their_way_to(node):
+        if uid != pod.uid and cluster.reservations.slot_of(uid) is None:
+            room = room.having(occupant)
+    if not _refused_by_kubelet(pod.shape, room):
+        return ()
+    for reservation in cluster.reservations:
+        for slot in reservation.slots:
+            if slot.node == node and slot.stage is Stage.PLANNED:
+                room = room.without(slot.occupant)
+    return _refused_by_kubelet(pod.shape, room)
+
+
+def _refused_by_kubelet(shape: PodShape, room: NodeRoom) -> tuple[Reason, ...]:
+    """Return which ports are taken, or of what the node has too little left.
+
+    Not of what it has nothing: kube-scheduler may have been told to ignore it, or find it elsewhere (device claims).
+    """
+    reasons = fit_room(shape, room)
+    has = room.node.allocatable
+    return tuple(
+        each
+        for each in reasons
+        if isinstance(each, PortsTaken) or (isinstance(each, Insufficient) and has.get(each.resource))
+    )

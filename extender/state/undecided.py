@@ -2,13 +2,13 @@
 
 A pod without room of its own is let through to many nodes, or kube-scheduler nominates it where it has others killed.
 Until it is bound, asked for again or gone, it may be on any of them for kube-scheduler: it must be asked before another
-pod is put there.
+pod is put there. Once its Binding is posted the node is known, and its room there counts.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 
-from extender.model.pod import PodUid
+from extender.model.pod import Occupant, PodUid
 
 
 class Undecided:
@@ -20,6 +20,8 @@ class Undecided:
         self._repelling: set[PodUid] = set()
         self._pods_on: Counter[str] = Counter()
         self._inherited: set[PodUid] = set()
+        self._node_of: dict[PodUid, str] = {}
+        self._coming: dict[str, dict[PodUid, Occupant]] = {}
 
     def let_through(self, uid: PodUid, nodes: Iterable[str], *, repels: bool = False) -> None:
         """Note that the pod may go to these nodes, and to those only; whether it keeps others off nodes nearby."""
@@ -44,8 +46,19 @@ class Undecided:
         """Take it that none of them is on its way any more."""
         self._inherited.clear()
 
+    def bring(self, uid: PodUid, node: str, pod: Occupant) -> None:
+        """Note that the pod is being bound to this node."""
+        self._turn_back(uid)
+        self._node_of[uid] = node
+        self._coming.setdefault(node, {})[uid] = pod
+
+    def on_their_way_to(self, node: str) -> Iterable[tuple[PodUid, Occupant]]:
+        """Return the pods that are being bound to the node."""
+        return self._coming.get(node, {}).items()
+
     def settle(self, uid: PodUid) -> None:
         """Note that it is known where the pod is, or that it is nowhere."""
+        self._turn_back(uid)
         self._repelling.discard(uid)
         self._inherited.discard(uid)
         for node in (*self._offered.pop(uid, ()), self._nominated.pop(uid, "")):
@@ -54,6 +67,13 @@ class Undecided:
     def may_matter_on(self, node: str) -> bool:
         """Whether one of them may be on the node, or near it and keep others off."""
         return node in self._pods_on or bool(self._repelling) or bool(self._inherited)
+
+    def _turn_back(self, uid: PodUid) -> None:
+        node = self._node_of.pop(uid, "")
+        coming = self._coming.get(node, {})
+        coming.pop(uid, None)
+        if not coming:
+            self._coming.pop(node, None)
 
     def _take_off(self, node: str) -> None:
         if self._pods_on[node] > 1:

@@ -4,10 +4,14 @@ The extender's entry has the bind verb for every pod of its kube-scheduler, so p
 at once. Never answers success without a Binding: kube-scheduler would count the pod on its node for ever.
 
 A pod that asks for cards is bound on those that are held for it, which the Binding itself says on the pod. Who has no
-room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice. What it does
-know is for it to judge: it may have seen sooner than we that a pod is gone.
+room yet gets it here: kube-scheduler knows nothing of cards, and two calls at once must not use one twice.
+
+What kube-scheduler does know is for it to judge: it may have seen sooner than we that a pod is gone. But it may also be
+behind: after a pause it acts on what it knew before, and forgets a pod that was bound meanwhile. So nobody without room
+of ours is bound where, after a moment for our watch, there is none for him: he comes again, by when both know the same.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -26,11 +30,12 @@ from extender.effects.binding import Binding, BindOutcome
 from extender.model.claim import BadGangClaim, GangClaim, solo_claim
 from extender.model.device import CardRequest
 from extender.model.pod import Pod
-from extender.model.verdict import Placement
+from extender.model.verdict import Placement, Reason
 from extender.state.cluster import Cluster
 from extender.state.membership import key_of
 from extender.state.planning import Planner
 from extender.state.reservations import Stage
+from extender.state.schedulers_view import find_overlap
 from extender.state.seats import Seats
 from extender.verbs.barrier import Barrier
 from extender.verbs.turns import PLUGIN_S, Refusal, Turns
@@ -44,6 +49,13 @@ server, and together with gangs.bindingSeconds it stays below the bind entry's h
 TURN_AFTER_S = 2.0
 """How long after gangs.bindingSeconds a call may still wait for its turn. With POSTING_S, a last look at the pod (2 s)
 and the release of a lock (1 s) it makes the 20 s that the bind entry's httpTimeout is above bindingSeconds at least."""
+
+LATE_S = 1.0
+"""How much later than kube-scheduler we may learn who is gone. Both watch the same API server, which tells its watchers
+within milliseconds; who comes again instead waits a second at least."""
+
+LOOK_S = 0.05
+"""Until the first further look; each pause is twice the one before, since a look goes through all room that is held."""
 
 
 class PostsBindings(Protocol):
@@ -105,6 +117,11 @@ class Bind:
             refusal = await self._barrier.wait(pod, pod.gang.key, args.node, is_connected)
             if refusal:
                 return refusal
+        if not pod.node_name and self._cluster.reservations.slot_of(pod.uid) is None:
+            taken = await self._look_again(pod, args.node, now_s)
+            if taken:
+                self._cluster.undecided.settle(pod.uid)
+                return explain_overtaken(pod, args.node, taken)
         if not pod.node_name and pod.shape.cards is not None:
             overtaken = self._hold(pod, args.node, now_s())
             if overtaken:
@@ -134,6 +151,7 @@ class Bind:
             elif not outcome.is_bound:
                 if refusal is None:
                     self._turns.end(pod.uid)
+                self._cluster.undecided.settle(pod.uid)
                 self._give_back(pod, node, now_s())
 
     async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
@@ -151,6 +169,9 @@ class Bind:
             outcome = self._refuse(pod, node, Refusal(problem, elsewhere=True), now_s())
         else:
             self._cluster.reservations.begin_post(pod.uid)
+            known = self._cluster.pods.get(pod.uid)
+            if known is not None and not known.node_name:
+                self._cluster.undecided.bring(pod.uid, node, pod.occupant)
             binding = Binding(pod.namespace, pod.name, pod.uid, node, self._annotations(pod, node))
             outcome = await self._posting.binder.bind(binding, deadline_s=now_s() + POSTING_S)
         if lock and outcome.result in ("refused", "gone", "failed"):
@@ -160,6 +181,17 @@ class Bind:
     def _may_be_bound(self, pod: Pod) -> bool:
         slot = self._cluster.reservations.slot_of(pod.uid)
         return slot is not None and slot.in_doubt
+
+    async def _look_again(self, pod: Pod, node: str, now_s: Callable[[], float]) -> tuple[Reason, ...]:
+        """Return what the node lacks for a pod without room of ours; who is gone may be about to be told."""
+        until_s, pause_s = now_s() + LATE_S, LOOK_S
+        while reasons := find_overlap(self._cluster, pod, node):
+            left_s = until_s - now_s()
+            if left_s <= 0:
+                return reasons
+            await asyncio.sleep(min(pause_s, left_s))
+            pod, pause_s = self._cluster.pods.get(pod.uid, pod), 2 * pause_s
+        return ()
 
     def _hold(self, pod: Pod, node: str, now_s: float) -> str:
         """Hold room on the node for a pod that has none, or say why there is none any more."""
