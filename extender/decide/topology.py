@@ -192,7 +192,7 @@ class _Search:
 
     def _sorted(self, parts: Sequence[Part], key: Callable[[Part], int]) -> list[Part]:
         """Return the parts by this key, then the ones on which fewer nodes may do, then the tightest."""
-        fewest = self.fewest_nodes(parts)
+        fewest = self.fewest_nodes(parts) if len(parts) > 1 else [0]
         order = sorted(range(len(parts)), key=lambda i: (key(parts[i]), fewest[i], self._spare(parts[i])))
         return [parts[number] for number in order]
 
