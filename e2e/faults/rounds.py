@@ -230,7 +230,7 @@ class Ground:
         waits = self.course == "waiting"
         if waits:
             self._create(pod(_BLOCKER))
-            wait_for(lambda: steadily(self._blocks), _REACH_S, "the pod that keeps the gang waiting is bound")
+            wait_for(lambda: steadily(self._blocks), RECOVERY_S, "the pod that keeps the gang waiting is bound")
         for position, name in enumerate(names(gang), start=1):
             self._create(member(gang, name))
             if self.course != "held" and (waits or position < MEMBERS):
