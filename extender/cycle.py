@@ -66,7 +66,7 @@ class Cycle:
         self._turns = turns
         self._effects = effects
         self._statuses = GroupStatuses(cluster.gangs)
-        self._wakeups = WakeUps(cluster)
+        self._wakeups = WakeUps(cluster, planner.standings)
         self._complaints = Complaints(cluster.gangs)
         self._notices = Notices(cluster, planner.standings)
 

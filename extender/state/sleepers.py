@@ -49,7 +49,7 @@ class Sleepers:
             return []
         late = [uid for uid, since_s in self._since_s.items() if since_s + ASKED_AGAIN_S <= now_s]
         self._since_s |= dict.fromkeys(late, math.inf)
-        pods = [pod for uid in late if (pod := self._cluster.pods.get(uid)) and pod.turned_away and not pod.node_name]
+        pods = [pod for uid in late if (pod := self._cluster.pods.get(uid)) and not pod.node_name]
         return [pod for pod in sorted(pods, key=lambda pod: pod.seniority) if self._has_seat(pod, now_s)]
 
     def _has_seat(self, pod: Pod, now_s: float) -> bool:

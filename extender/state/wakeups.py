@@ -2,7 +2,8 @@
 
 A pod that was turned away sleeps until an event concerns it; a change of its own `status.nominatedNodeName` does. Such
 a change can get lost (an attempt under way wipes it, the API server does not take it), so it is repeated, ever more
-seldom, as long as room is held, or others are to be killed for the pod.
+seldom, as long as room is held, or others are to be killed for the pod. That it sleeps, kube-scheduler writes on it;
+where that write got lost, what we told the pod says the same.
 """
 
 from collections.abc import Iterable
@@ -14,12 +15,16 @@ from extender.state.doubling import doubled_s
 from extender.state.earmarks import Earmark
 from extender.state.reservations import Slot
 from extender.state.schedulers_view import waits_for_siblings
+from extender.state.standings import Standings
 
 SILENT_S = 5.0
 """After so long without a filter call a nomination counts as lost; 1,000 members are tried within it."""
 
 WIPED_S = 0.1
 """So long a nomination that was wiped waits for its first repeat: five times what an attempt takes."""
+
+UNSAID_S = 1.0
+"""After so long a pod that we turned away sleeps though its condition does not say so: that is written within 10 ms."""
 
 LONGEST_S = 30.0
 """Room is held for a minute: at least one repeat falls into it."""
@@ -33,17 +38,22 @@ class _Call:
     node: str
     arrived: bool = False
     wiped: bool = False
+    unsaid: bool = False
+    """Whether it was not called yet, since it may not sleep by then."""
 
     @property
     def over_s(self) -> float:
+        if self.unsaid:
+            return self.at_s + UNSAID_S
         return self.at_s + doubled_s(WIPED_S if self.wiped else SILENT_S, self.repeats, LONGEST_S)
 
 
 class WakeUps:
     """Remembers which members were called, and when to call again."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, standings: Standings) -> None:
         self._cluster = cluster
+        self._standings = standings
         self._calls: dict[PodUid, _Call] = {}
 
     def due(self, changed: Iterable[Pod], now_s: float) -> list[tuple[Pod, str]]:
@@ -52,7 +62,7 @@ class WakeUps:
         Each comes with its node; "" where it carries that nomination already and must be freed of it to be woken.
         """
         known = self._calls
-        pods = {pod.uid: pod for pod in changed if pod.turned_away or pod.uid in known}
+        pods = {pod.uid: pod for pod in changed if self._may_sleep(pod) or pod.uid in known}
         for uid, call in self._calls.items():
             if call.over_s <= now_s and uid in self._cluster.pods:
                 pods[uid] = self._cluster.pods[uid]
@@ -67,8 +77,7 @@ class WakeUps:
         self._calls.pop(uid, None)
 
     def _call(self, pod: Pod, now_s: float) -> str | None:
-        is_asleep = pod.turned_away and not pod.node_name
-        target = self._cluster.node_to_try(pod) if is_asleep else ""
+        target = self._cluster.node_to_try(pod) if self._may_sleep(pod) else ""
         if not target:
             self.forget(pod.uid)
             return None
@@ -80,9 +89,15 @@ class WakeUps:
         if call is not None and call.plan is plan:
             call.arrived = call.arrived or pod.nominated_node == call.node
             call.wiped = call.arrived and pod.nominated_node != call.node
-            if now_s < call.over_s:
+            if now_s < call.over_s and not (call.unsaid and pod.turned_away):
                 return None
-        repeats = call.repeats + 1 if call is not None and call.plan is plan else 0
+        elif not pod.turned_away:
+            self._calls[pod.uid] = _Call(plan, now_s, 0, "", unsaid=True)
+            return None
+        repeats = call.repeats + 1 if call is not None and call.plan is plan and not call.unsaid else 0
         node = "" if pod.nominated_node == target else target
         self._calls[pod.uid] = _Call(plan, now_s, repeats, node)
         return node
+
+    def _may_sleep(self, pod: Pod) -> bool:
+        return not pod.node_name and (pod.turned_away or self._standings.heard(pod.uid))

@@ -82,3 +82,17 @@ def test_a_pod_that_does_not_come_though_it_was_woken_loses_its_room_in_time() -
     rig.delete(single)
     rig.later(ASKED_AGAIN_S)
     assert rig.reserved() == 0
+
+
+def test_a_pod_of_which_nobody_could_write_that_it_sleeps_is_woken_all_the_same() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    gang = [a_pod(f"w{i}", gang="g", min_available=2) for i in range(2)]
+    rig.create(*gang)
+    rig.node_for(gang[0])
+    single = a_pod("single", created_at=5)
+    rig.create(single)
+    rig.text_for(single)
+    rig.delete(*gang)
+    for _ in range(3):
+        rig.later(ASKED_AGAIN_S)
+    assert nominated(rig) == [("single", "n1")]
