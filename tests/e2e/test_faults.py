@@ -1,6 +1,6 @@
 """Do gangs come whole, and nothing else, while everything fails? A seeded part of `make faults`.
 
-With its start, last round and judgement it takes five minutes.
+With its start, last round and judgement it takes five minutes; two extenders that share a lease take one more.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,9 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
 
 SEED = 20_261_122
 MINUTES = 4.0
+STILL_SEED = 54
+"""In both of its rounds the leader stands still for twice as long as its lease lasts."""
+
 RARE = {Kind.EXPIRED}
 """Only who opens a watch meets it."""
 ALWAYS = set(Kind) - ON_LINES - RARE | {Kind.DUPLICATE, Kind.REORDER, Kind.SLOW_STREAM, Kind.STALL}
@@ -40,3 +43,11 @@ def test_no_invariant_is_violated_whatever_fails(cluster: Cluster) -> None:
     assert outcome.gangs >= 50
     assert outcome.checker.in_part.spells > 0, "the checker has seen gangs while they were being bound"
     assert outcome.checker.cards.given > 0
+
+
+def test_no_invariant_is_violated_while_the_leader_of_two_extenders_stands_still(cluster: Cluster) -> None:
+    outcome = play(cluster, STILL_SEED, Goal(gangs=50, faults=0, within_s=MINUTES * 60, fails_over=True), print)
+    if outcome.violations:
+        keep(cluster, STILL_SEED)
+    assert outcome.violations == [], summary(outcome, STILL_SEED)
+    assert outcome.lead_changes > 0
