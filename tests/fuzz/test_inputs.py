@@ -155,7 +155,7 @@ def test_junk_is_refused_or_passed_over_and_leaves_nothing_behind(world: World, 
     inputs = [each for seed in seeds for each in maker.make(*_numbers(seed))]
     world.feed(inputs)
     fed += len(inputs)
-    assert not world.left(), f"left behind by {[str(each) for each in inputs]}"
+    assert not world.take_left(), f"left behind by {[str(each) for each in inputs]}"
     assert world.slowest.seconds < DEAREST_S, world.slowest
 
 

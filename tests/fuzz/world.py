@@ -184,10 +184,15 @@ class World:
         self.rig.cluster.replace_nodes([a_node("n1"), a_node("n2")])
         self.rig.later()
 
-    def left(self) -> dict[str, tuple[int, int]]:
-        """Return what has more in it than when the world was empty: its size then, and now."""
+    def take_left(self) -> dict[str, tuple[int, int]]:
+        """Return what has more in it than when the world was empty: its size then, and now.
+
+        It is told once: whatever is fed next is not to be blamed for it.
+        """
         now = sizes(self.rig)
-        return {path: (self.empty.get(path, 0), size) for path, size in now.items() if size > self.empty.get(path, 0)}
+        left = {path: (self.empty.get(path, 0), size) for path, size in now.items() if size > self.empty.get(path, 0)}
+        self.empty = {**self.empty, **{path: size for path, (_, size) in left.items()}}
+        return left
 
 
 def sizes(root: object) -> Mapping[str, int]:
