@@ -10,7 +10,7 @@ import pytest
 from e2e.cluster import EXTENDER, GANG_SCHEDULER
 from e2e.faults.blows import Blow
 from e2e.faults.kills import Ask, Row, find_steps, play_step
-from e2e.faults.rounds import Course, Ground, open_ground
+from e2e.faults.rounds import Course, Ground, Rival, open_ground
 from e2e.faults.steps import API_SERVER, Step
 
 pytestmark = [
@@ -30,9 +30,15 @@ def ground() -> Iterator[Ground]:
         yield ground
 
 
-def strike(ground: Ground, target: str, steps: list[Step], blow: Blow = Blow()) -> list[Row]:  # noqa: B008 - frozen
+def strike(
+    ground: Ground,
+    target: str,
+    steps: list[Step],
+    blow: Blow = Blow(),  # noqa: B008 - frozen
+    second: Rival = "alone",
+) -> list[Row]:
     """Strike once at each step; what the sender did not outlive is delivered at one step and lost at the next."""
-    once = [Ask(1, ("delivered",), ("gang",), blow), Ask(1, ("lost",), ("alone",), blow)]
+    once = [Ask(1, ("delivered",), ("gang",), blow), Ask(1, ("lost",), (second,), blow)]
     return [play_step(ground, step, target, once[place % 2]) for place, step in enumerate(steps)]
 
 
@@ -55,8 +61,13 @@ def test_no_gang_is_left_in_part_by_a_death_at_any_step(ground: Ground, course: 
 
 @pytest.mark.parametrize("target", [API_SERVER, "etcd"])
 def test_no_gang_is_left_in_part_by_the_death_of_the_api_server(ground: Ground, target: str) -> None:
+    """Only gangs want the same room.
+
+    kube-scheduler wakes nobody for a pod that was bound and deleted while its watch was broken: its queueing hint is
+    asked about the pod as it was before. Whom we turned away we wake; whom its own filters did sleeps for five minutes.
+    """
     ground.follow("fresh")
-    assert_all_fine(strike(ground, target, [BEFORE_THE_LAST_CALL, IN_PART]))
+    assert_all_fine(strike(ground, target, [BEFORE_THE_LAST_CALL, IN_PART], second="gang"))
 
 
 def test_the_extenders_wall_clock_may_jump(ground: Ground) -> None:
