@@ -6,6 +6,7 @@ verbs answer from the same state; what they change wakes the next cycle.
 
 import asyncio
 from collections.abc import Callable
+from itertools import chain
 
 import structlog
 from msgspec import Struct
@@ -99,7 +100,8 @@ class Cycle:
 
         # 3. Wake pods that sleep in kube-scheduler although room is held for them, and let held pods go that may.
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
-        for pod, node in self._wakeups.due([*(pod for gang in gangs for pod in gang.waiting), *sleepers], now_s):
+        changed = chain(*(gang.waiting for gang in gangs), sleepers)
+        for pod, node in self._wakeups.due(changed, now_s):
             self._effects.nominate(Nomination(pod.namespace, pod.name, pod.uid, node))
         strays = self._cluster.changes.take_strays()
         self.releases.look_at(touched, strays)

@@ -110,11 +110,11 @@ class GangIndex:
         if self._jobs.get(job.key) == job:
             return set()
         self._jobs[job.key] = job
-        return self._look_again(set(self._gangs_of_job.get(job.key, ())))
+        return self._look_again(self._gangs_of_job.get(job.key, ()))
 
     def drop_job(self, key: JobKey) -> set[GangKey]:
         """Forget a job; return the gangs for which that may change something."""
-        return self._look_again(set(self._gangs_of_job.get(key, ())) if self._jobs.pop(key, None) else set())
+        return self._look_again(self._gangs_of_job.get(key, ()) if self._jobs.pop(key, None) else ())
 
     def job_keys(self, kind: str) -> list[JobKey]:
         """Return the keys of the jobs of one kind, in lower case."""
@@ -196,7 +196,7 @@ class GangIndex:
             self._views[key] = self._view(key)
         return self._views.get(key)
 
-    def _look_again(self, keys: set[GangKey]) -> set[GangKey]:
+    def _look_again(self, keys: Collection[GangKey]) -> set[GangKey]:
         for key in keys:
             self._views.pop(key, None)
         return {key for key in keys if key in self._members}

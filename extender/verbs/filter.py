@@ -194,12 +194,12 @@ class Filter:
     def _answer_free(self, pod: Pod, key: GangKey | None, args: ExtenderArgs) -> FilterAnswer:
         """Let a pod that waits for nobody go where its room is not a gang's that has it already, or comes first."""
         slot = self._cluster.reservations.slot_of(pod.uid)
-        if slot is not None and slot.node not in args.node_names and slot.stage is Stage.PLANNED:
-            self._cluster.reservations.leave(pod.uid)  # it was to wake the pod, which has other nodes to go to
-            self._cluster.changes.free_room()
-        elif slot is not None and slot.node in args.node_names:
+        if slot is not None and slot.node in args.node_names:
             others = (name for name in args.node_names if name != slot.node)
             return FilterAnswer([slot.node], dict.fromkeys(others, explain_binding_elsewhere(pod, slot.node)))
+        if slot is not None and slot.stage is Stage.PLANNED:
+            self._cluster.reservations.leave(pod.uid)  # it was to wake the pod, which has other nodes to go to
+            self._cluster.changes.free_room()
         snapshot = self._cluster.snapshot_for(pod.seniority, key)
         unfit = lacking_cards(pod.shape, snapshot)
         rejected = {name: explain_reason(unfit[name]) for name in args.node_names if name in unfit}

@@ -7,8 +7,11 @@ from tests.builders import a_node, a_pod
 from tests.rig import BINDING_S, Rig
 
 
-def a_rig_whose_room_is_kept() -> tuple[Rig, list[Pod], Pod]:
-    """Return one with room for a gang, which has it and is not bound yet, and a pod that was turned away for it."""
+def a_rig_whose_room_is_kept(*, is_written: bool = True) -> tuple[Rig, list[Pod], Pod]:
+    """Return one with room for a gang, which has it and is not bound yet, and a pod that was turned away for it.
+
+    `is_written` says whether kube-scheduler could write on the pod that it sleeps.
+    """
     rig = Rig(a_node("n1", gpu=2))
     gang = [a_pod(f"w{i}", gang="g", min_available=2) for i in range(2)]
     rig.create(*gang)
@@ -16,7 +19,8 @@ def a_rig_whose_room_is_kept() -> tuple[Rig, list[Pod], Pod]:
     single = a_pod("single", created_at=5)
     rig.create(single)
     assert "kept for a gang" in rig.text_for(single)
-    rig.turn_away(single)
+    if is_written:
+        rig.turn_away(single)
     return rig, gang, single
 
 
@@ -85,13 +89,7 @@ def test_a_pod_that_does_not_come_though_it_was_woken_loses_its_room_in_time() -
 
 
 def test_a_pod_of_which_nobody_could_write_that_it_sleeps_is_woken_all_the_same() -> None:
-    rig = Rig(a_node("n1", gpu=2))
-    gang = [a_pod(f"w{i}", gang="g", min_available=2) for i in range(2)]
-    rig.create(*gang)
-    rig.node_for(gang[0])
-    single = a_pod("single", created_at=5)
-    rig.create(single)
-    rig.text_for(single)
+    rig, gang, _ = a_rig_whose_room_is_kept(is_written=False)
     rig.delete(*gang)
     for _ in range(3):
         rig.later(ASKED_AGAIN_S)
