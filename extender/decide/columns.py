@@ -53,12 +53,39 @@ def is_alone(domain: str) -> bool:
 class Domains(NamedTuple):
     """The domains of a level, sorted by name, in which of them each row is, and the rows of each.
 
-    A node in none is one by itself, under a name that no label can have.
+    A node in none is one by itself, under a name that no label can have. In `Regions`, regions stand for rows.
     """
 
     codes: Column
     code_of: Mapping[str, int]
     rows: Sequence[Rows]
+
+    @classmethod
+    def of(cls, codes: Column, code_of: Mapping[str, int]) -> "Domains":
+        """Find the rows of each."""
+        ends = np.cumsum(np.bincount(codes, minlength=len(code_of)))
+        return cls(codes, code_of, np.split(np.argsort(codes, kind="stable"), ends[:-1]))
+
+
+class Regions(NamedTuple):
+    """The nodes that are in the same domains of all of some levels, taken together: they are many times fewer.
+
+    Each row is in one of them; `rows` are those of each region, one after the other, from its start on.
+    """
+
+    region_of: Column
+    rows: Rows
+    starts: Rows
+    sizes: Column
+    domains: Mapping[Level, Domains]
+
+    def rows_of(self, regions: Rows) -> Rows:
+        """Return the rows of these regions, one after the other."""
+        sizes = self.sizes[regions]
+        ends = np.cumsum(sizes)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+        rows: Rows = self.rows[within + np.repeat(self.starts[regions], sizes)]
+        return rows
 
 
 class Layout:
@@ -70,14 +97,20 @@ class Layout:
         self.row_of: Mapping[str, int] = {name: row for row, name in enumerate(self.names)}
         self.topology = topology
         self._domains: dict[Level, Domains] = {}
+        self._regions: dict[tuple[Level, ...], Regions] = {}
         self._choosing: dict[CardDialect, Mask] = {}
         self._suits: LRUCache[PodShape, Mask] = LRUCache(_SHAPES)
 
     @cached_property
-    def allocatable(self) -> Mapping[str, Column]:
-        """What each node offers in all, by resource."""
+    def resource_numbers(self) -> Mapping[str, int]:
+        """The resources that any node offers, numbered."""
         names = frozenset().union(*(node.allocatable for node in self.nodes))
-        return {name: _column([node.allocatable.get(name, 0) for node in self.nodes]) for name in names}
+        return {name: number for number, name in enumerate(sorted(names))}
+
+    @cached_property
+    def allocatable(self) -> Column:
+        """What each node offers in all: a row for each resource by its number, a column for each node."""
+        return _amounts([node.allocatable for node in self.nodes], self.resource_numbers)
 
     @cached_property
     def with_devices(self) -> Mask:
@@ -119,7 +152,7 @@ class Layout:
 
     def names_of(self, mask: Mask) -> list[str]:
         """Return the nodes of these rows."""
-        return list(compress(self.names, mask))
+        return [self.names[row] for row in np.flatnonzero(mask).tolist()]
 
     def suits(self, shape: PodShape) -> Mask:
         """Return the nodes that such pods may use, however full."""
@@ -150,9 +183,23 @@ class Layout:
         of_rows = [domain_of.get(name) or _ALONE + name for name in self.names]
         names = sorted(set(of_rows))
         code_of = {name: code for code, name in enumerate(names)}
-        codes = np.array([code_of[name] for name in of_rows], np.int64)
-        ends = np.cumsum(np.bincount(codes, minlength=len(names)))
-        return Domains(codes, code_of, np.split(np.argsort(codes, kind="stable"), ends[:-1]))
+        return Domains.of(np.array([code_of[name] for name in of_rows], np.int64), code_of)
+
+    def regions(self, levels: tuple[Level, ...]) -> Regions:
+        """Return the regions that these levels, one or more, tell apart."""
+        if levels not in self._regions:
+            self._regions[levels] = self._find_regions([(level, self.domains(level)) for level in levels])
+        return self._regions[levels]
+
+    def _find_regions(self, found: Sequence[tuple[Level, Domains]]) -> Regions:
+        region_of = np.zeros(len(self.names), np.int64)
+        for _, domains in found:
+            _, region_of = np.unique(region_of * len(domains.code_of) + domains.codes, return_inverse=True)
+        sizes = np.bincount(region_of)
+        rows = np.argsort(region_of, kind="stable")
+        starts = np.cumsum(sizes) - sizes
+        of_regions = {level: Domains.of(domains.codes[rows[starts]], domains.code_of) for level, domains in found}
+        return Regions(region_of, rows, starts, sizes, of_regions)
 
     def steps_from(self, homes: Collection[str], rows: Rows) -> Column:
         """Return how many levels out each of the rows' nodes shares a domain with one of these, all levels if none."""
@@ -168,12 +215,11 @@ class Layout:
 class Columns:
     """What is free on each node of a snapshot, by resource."""
 
-    def __init__(
-        self, layout: Layout, rooms: Mapping[str, NodeRoom], free: Mapping[str, Column], shared: Mask, repels: Mask
-    ) -> None:
+    def __init__(self, layout: Layout, rooms: Sequence[NodeRoom], free: Column, shared: Mask, repels: Mask) -> None:
         self.layout = layout
         self._rooms = rooms
         self._free = free
+        """Of each resource by its number, what is left of it on each node."""
         self._shared = shared
         """The nodes on which we have chosen cards: the kubelet gives none of them to others."""
         self._repels = repels
@@ -183,22 +229,20 @@ class Columns:
         """Return the columns of a snapshot of which nothing is known."""
         rooms = list(snapshot.rooms.values())
         layout = Layout([room.node for room in rooms], snapshot.topology)
-        free = {name: total - _taken_of(name, rooms) for name, total in layout.allocatable.items()}
-        return cls(layout, snapshot.rooms, free, _shared(rooms), _repels(rooms))
+        free = layout.allocatable - _taken(rooms, layout)
+        return cls(layout, rooms, free, _shared(rooms), _repels(rooms))
 
     def after(self, snapshot: Snapshot) -> "Columns":
         """Return the columns of another snapshot, made from these where the nodes are the same."""
-        layout, rooms = self.layout, snapshot.rooms
+        layout, rooms = self.layout, list(snapshot.rooms.values())
         if snapshot.topology is not layout.topology or len(rooms) != len(self._rooms):
             return Columns.of(snapshot)
-        differs = list(map(is_not, rooms.values(), self._rooms.values()))
-        rows, changed = list(compress(range(len(rooms)), differs)), list(compress(rooms.values(), differs))
-        if any(room.node is not layout.nodes[row] for row, room in zip(rows, changed, strict=True)):
+        changed = list(compress(rooms, map(is_not, rooms, self._rooms)))
+        rows = [layout.row_of.get(room.node.name, -1) for room in changed]
+        if any(room.node is not layout.nodes[row] for room, row in zip(changed, rows, strict=True)):
             return Columns.of(snapshot)
-        free = {name: column.copy() for name, column in self._free.items()}
-        for name, column in free.items():
-            column[rows] = layout.allocatable[name][rows] - _taken_of(name, changed)
-        shared, repels = self._shared.copy(), self._repels.copy()
+        free, shared, repels = self._free.copy(), self._shared.copy(), self._repels.copy()
+        free[:, rows] = layout.allocatable[:, rows] - _taken(changed, layout)
         shared[rows] = _shared(changed)
         repels[rows] = _repels(changed)
         return Columns(layout, rooms, free, shared, repels)
@@ -206,7 +250,7 @@ class Columns:
     @cached_property
     def repelling(self) -> Sequence[NodeRoom]:
         """The nodes that hold pods with required anti-affinity, which every other pod must be checked against."""
-        return [self._rooms[name] for name in self.layout.names_of(self._repels)] if self._repels.any() else []
+        return [self._rooms[row] for row in np.flatnonzero(self._repels).tolist()]
 
     def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING, rows: Rows | slice = _ALL) -> Column:
         """Return for how many such pods there is room on each of the rows' nodes, beside what is `taken` there.
@@ -217,7 +261,7 @@ class Columns:
         if shape.cards is not None and not shape.is_placed_by_us:
             most[(self._shared & ~self.layout.to_be_asked(shape))[rows]] = 0
         for name, amount in shape.requests:
-            if name not in self._free or amount > MOST:
+            if name not in self.layout.resource_numbers or amount > MOST:
                 return np.zeros_like(most)
             np.minimum(most, self._left(name, taken, rows) // amount, out=most)
         return np.maximum(most, 0, out=most)
@@ -228,12 +272,13 @@ class Columns:
         That is what whole GPUs cost a node whose cards nobody knows (`wear`).
         """
         left = np.zeros(len(rows), np.int64)
-        for name in (name for name, _ in shape.requests if "/" in name and name in self._free):
-            left += self._left(name, taken, rows)
+        for name, _ in shape.requests:
+            if "/" in name and name in self.layout.resource_numbers:
+                left += self._left(name, taken, rows)
         return left
 
     def _left(self, name: str, taken: Mapping[str, Column], rows: Rows | slice) -> Column:
-        free = self._free[name][rows]
+        free: Column = self._free[self.layout.resource_numbers[name]][rows]
         return free - taken[name] if name in taken else free
 
 
@@ -247,8 +292,16 @@ def columns_of(snapshot: Snapshot) -> Columns:
     return found
 
 
-def _taken_of(name: str, rooms: Sequence[NodeRoom]) -> Column:
-    return _column([room.taken.get(name, 0) for room in rooms])
+def _taken(rooms: Sequence[NodeRoom], layout: Layout) -> Column:
+    """Return how much of each resource is taken on these nodes."""
+    return _amounts([room.taken for room in rooms], layout.resource_numbers)
+
+
+def _amounts(of_nodes: Sequence[Mapping[str, int]], resources: Collection[str]) -> Column:
+    """Return a row for each resource, with its amount on each node."""
+    amounts = [amount_of.get(name, 0) for name in resources for amount_of in of_nodes]
+    table: Column = _column(amounts).reshape(len(resources), len(of_nodes))
+    return table
 
 
 def _shared(rooms: Sequence[NodeRoom]) -> Mask:

@@ -10,9 +10,8 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from extender.decide.columns import MOST, Column, Layout, Mask, columns_of
+from extender.decide.columns import MOST, Column, Layout, Mask, Rows, columns_of
 from extender.decide.draft import Batch
 from extender.decide.leaders import Homes
 from extender.decide.room import capacities
@@ -84,13 +83,14 @@ class _Offers(NamedTuple):
 class _Filling(NamedTuple):
     """A gang's classes, and the places that take any of them: nodes in rows, neighbours on the network side by side.
 
-    `given` is how much each place has taken so far, by class.
+    `amounts` are what one member of each class takes, `given` how many of each class each place has taken so far.
     """
 
     classes: Sequence[MemberClass]
     trial: Trial
     layout: Layout
-    rows: NDArray[np.intp]
+    rows: Rows
+    amounts: Sequence[Sequence[tuple[str, int]]]
     given: Column
 
     def name_of(self, place: int) -> str:
@@ -107,8 +107,9 @@ def fill_best(classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> lis
     mark, near = trial.mark(), homes
     filling = _begin(classes, trial)
     batches: list[Batch] = []
+    offers = None
     while any(one.left for one in classes):
-        offers = _offers(filling)
+        offers = offers or _offers(filling)
         best = _still_best(_ranked(offers, filling, homes, near), offers, classes)
         if not len(best):
             break
@@ -117,8 +118,16 @@ def fill_best(classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> lis
             near = {filling.name_of(best[0]): False}
         batches += _fill(best, offers, filling)
         filling.given[:, best] += offers.counts[:, best]
+        offers = _others_of(offers, best, classes)
     trial.undo(mark)
     return batches
+
+
+def _others_of(offers: _Offers, filled: Rows, classes: Sequence[MemberClass]) -> _Offers | None:
+    """Return the offers without those of the places that were filled; None where these or others must be asked anew."""
+    offers.counts[:, filled] = 0
+    is_more_than_left = any(count.max(initial=0) > one.left for one, count in zip(classes, offers.counts, strict=True))
+    return None if is_more_than_left or offers.asked[filled].any() else offers
 
 
 def _begin(classes: Sequence[MemberClass], trial: Trial) -> _Filling:
@@ -127,7 +136,7 @@ def _begin(classes: Sequence[MemberClass], trial: Trial) -> _Filling:
     for one in classes:
         takes_any |= one.takes > 0
     rows = layout.order[takes_any[layout.order]]
-    return _Filling(classes, trial, layout, rows, np.zeros((len(classes), len(rows)), np.int64))
+    return _Filling(classes, trial, layout, rows, _amounts(classes), np.zeros((len(classes), len(rows)), np.int64))
 
 
 def place_on(name: str, counts: Sequence[int], classes: Sequence[MemberClass], trial: Trial) -> list[Batch]:
@@ -140,22 +149,37 @@ def place_on(name: str, counts: Sequence[int], classes: Sequence[MemberClass], t
     return batches
 
 
-def _fill(best: NDArray[np.intp], offers: _Offers, filling: _Filling) -> list[Batch]:
+def _fill(best: Rows, offers: _Offers, filling: _Filling) -> list[Batch]:
     """Take what these places offer; on the trial only where they will be asked again."""
+    names = [filling.layout.names[row] for row in filling.rows[best].tolist()]
+    counts = offers.counts[:, best]
+    if offers.asked[best].any():
+        return _fill_one_by_one(names, counts, offers.asked[best], filling)
+    for one, number in zip(filling.classes, counts.sum(axis=1).tolist(), strict=True):
+        one.left -= number
+    squads = [one.squad for one in filling.classes]
+    return [
+        Batch(name, squad, count)
+        for name, of_classes in zip(names, counts.T.tolist(), strict=True)
+        for squad, count in zip(squads, of_classes, strict=True)
+        if count
+    ]
+
+
+def _fill_one_by_one(names: Sequence[str], counts: Column, asked: Mask, filling: _Filling) -> list[Batch]:
     batches: list[Batch] = []
-    names = map(filling.layout.names.__getitem__, filling.rows[best].tolist())
-    for name, counts, asked in zip(names, offers.counts[:, best].T.tolist(), offers.asked[best].tolist(), strict=True):
-        if asked:
-            batches += place_on(name, counts, filling.classes, filling.trial)
+    for name, of_classes, is_asked in zip(names, counts.T.tolist(), asked.tolist(), strict=True):
+        if is_asked:
+            batches += place_on(name, of_classes, filling.classes, filling.trial)
             continue
-        for one, count in zip(filling.classes, counts, strict=True):
+        for one, count in zip(filling.classes, of_classes, strict=True):
             if count:
                 one.left -= count
                 batches.append(Batch(name, one.squad, count))
     return batches
 
 
-def _still_best(ranked: NDArray[np.intp], offers: _Offers, classes: Sequence[MemberClass]) -> NDArray[np.intp]:
+def _still_best(ranked: Rows, offers: _Offers, classes: Sequence[MemberClass]) -> Rows:
     """Return the first ones of the places, up to where a class is used up or one was to take more than are left.
 
     Until then the rank holds: what a node takes only falls while members are placed elsewhere.
@@ -168,7 +192,7 @@ def _still_best(ranked: NDArray[np.intp], offers: _Offers, classes: Sequence[Mem
     return ranked[: ends[0]] if len(ends) else ranked
 
 
-def _ranked(offers: _Offers, filling: _Filling, homes: Homes, near: Collection[str]) -> NDArray[np.intp]:
+def _ranked(offers: _Offers, filling: _Filling, homes: Homes, near: Collection[str]) -> Rows:
     """Return the places that take any, the best first; among equals as they stand on the network."""
     layout = filling.layout
     total = offers.counts.sum(axis=0)
@@ -182,7 +206,7 @@ def _ranked(offers: _Offers, filling: _Filling, homes: Homes, near: Collection[s
     if homes:
         leading = [node for node, leads in homes.items() if leads]
         worth.append(-layout.mask(homes)[rows].astype(int) - layout.mask(leading)[rows])
-    ranked: NDArray[np.intp] = places[np.lexsort(worth)]
+    ranked: Rows = places[np.lexsort(worth)]
     return ranked
 
 
@@ -204,7 +228,7 @@ def _by_amounts(filling: _Filling, asked: Mask) -> _Offers:
     counts = np.zeros_like(filling.given)
     wear, spare = np.zeros_like(counts[0]), np.zeros_like(counts[0])
     taken = _taken(filling)
-    for one, count in zip(filling.classes, counts, strict=True):
+    for one, amounts, count in zip(filling.classes, filling.amounts, counts, strict=True):
         if not one.left:
             continue
         takes = one.takes[filling.rows]
@@ -214,8 +238,8 @@ def _by_amounts(filling: _Filling, asked: Mask) -> _Offers:
             capacity = columns.capacities(one.shape, taken, filling.rows) * (takes > 0)
         np.minimum(capacity, one.left, out=count)
         spare = np.where(takes > 0, capacity - count, spare)
-        for name, amount in one.shape.requests:
-            taken[name] = taken.get(name, 0) + count * min(amount, MOST)
+        for name, amount in amounts:
+            taken[name] = taken.get(name, 0) + count * amount
         if one.shape.cards is not None:
             wear += np.where(count > 0, columns.free_devices(one.shape, taken, filling.rows), 0)
     return _Offers(counts, wear, spare, asked)
@@ -224,10 +248,19 @@ def _by_amounts(filling: _Filling, asked: Mask) -> _Offers:
 def _taken(filling: _Filling) -> dict[str, Column]:
     """Return how much of each resource was taken in each place."""
     taken: dict[str, Column] = {}
-    for one, given in zip(filling.classes, filling.given, strict=True):
-        for name, amount in one.shape.requests:
-            taken[name] = taken.get(name, 0) + given * min(amount, MOST)
+    for amounts, given in zip(filling.amounts, filling.given, strict=True):
+        for name, amount in amounts:
+            taken[name] = taken.get(name, 0) + given * amount
     return taken
+
+
+def _amounts(classes: Sequence[MemberClass]) -> list[list[tuple[str, int]]]:
+    """Return what one member of each class takes, as far as anybody asks what was taken: of one class, only devices."""
+    is_single = len(classes) == 1
+    return [
+        [(name, min(amount, MOST)) for name, amount in one.shape.requests if "/" in name or not is_single]
+        for one in classes
+    ]
 
 
 def _on_node(filling: _Filling, place: int) -> tuple[list[int], int, int]:

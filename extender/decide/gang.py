@@ -61,12 +61,13 @@ def admit_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     """
     # 1. Who needs room?
     holders = {placement.uid for placement in kept}
-    members: list[AnyMember] = [pod for pod in gang.waiting if pod.uid not in holders]
+    members: list[AnyMember] = [pod for pod in gang.waiting if pod.uid not in holders] if kept else [*gang.waiting]
 
     # 2. Who is yet to come?
-    if gang.missing:
+    missing = gang.missing
+    if missing:
         absent = expect_absent(gang) if plan_absent else []
-        if len(absent) < gang.missing:
+        if len(absent) < missing:
             return Gathering(gang.min_available)
         members += absent
     if not members:

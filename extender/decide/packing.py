@@ -81,6 +81,8 @@ def pack_gang(  # noqa: PLR0913 - a plan depends on all of this; by name
     `homes` are nodes that hold siblings already; `avoid` are nodes that must not be used for a shape; no others than
     those in `within` are, if they are given.
     """
+    if not squads:
+        return Packing((), (), Trial(snapshot))
     classes = _classes(squads, snapshot, avoid, within)
     related = any(one.shape.relations is not None for one in classes)
     fill = _class_by_class if related else _fill_nodes

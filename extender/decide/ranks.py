@@ -7,7 +7,7 @@ those that few siblings share last: operators take away the highest index first.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, repeat, starmap
+from itertools import chain, repeat
 from operator import attrgetter
 
 from extender.decide.draft import Batch
@@ -48,7 +48,7 @@ def _seated(alike: Sequence[Sequence[Batch]], places: Mapping[str, int]) -> Iter
     seats = sorted(chain.from_iterable(alike), key=lambda batch: places[batch.node])
     nodes = chain.from_iterable([repeat(batch.node, batch.count) for batch in seats])
     cards = chain.from_iterable([batch.cards or repeat((), batch.count) for batch in seats])
-    return starmap(Placement, zip(nodes, members, cards, strict=True))
+    return map(Placement, nodes, members, cards)
 
 
 def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology: Topology) -> Mapping[str, int]:

@@ -16,9 +16,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
-from extender.decide.columns import Column, Mask, columns_of, is_alone
+from extender.decide.columns import Column, Mask, Rows, columns_of, is_alone
 from extender.decide.domains import TRIES, Inner, Part
 from extender.decide.draft import Draft
 from extender.decide.leaders import count_apart
@@ -143,8 +142,9 @@ class _Search:
         self._required, self._preferred = gang.required_level, gang.preferred_level
         self._shapes = sorted(counts, key=weight, reverse=True)
         self._counts = [counts[shape] for shape in self._shapes]
-        self._layout = columns_of(snapshot).layout
         self._capacities = [capacities(shape, snapshot) for shape in self._shapes]
+        self._regions = columns_of(snapshot).layout.regions(self._levels())
+        self._takes = self._takes_of_regions()
         self._outer = self._outer_parts()
         self.most = max((self._count(part) for part in self._outer), default=0)
 
@@ -167,13 +167,14 @@ class _Search:
 
     def area_of(self, part: Part) -> Area:
         """Return the part's nodes."""
-        area = np.zeros(len(self._layout.names), np.bool_)
-        area[part.rows] = True
+        regions = np.zeros(len(self._takes), np.bool_)
+        regions[part.regions] = True
+        area: Area = regions[self._regions.region_of]
         return area
 
     def key_of(self, part: Part) -> bytes:
         """Return what is the same for the same nodes."""
-        return self.area_of(part).tobytes()
+        return part.regions.tobytes()
 
     def roomiest(self) -> Area:
         """Return the domain that takes most; no node where there is none."""
@@ -183,8 +184,9 @@ class _Search:
     def fewest_nodes(self, parts: Sequence[Part]) -> list[int]:
         """Return how many nodes of each part the members need at least: each shape for itself, on the largest nodes."""
         fewest = np.ones(len(parts), np.int64)
-        rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, np.intp)
-        numbers = np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts])
+        regions = np.concatenate([part.regions for part in parts]) if parts else np.zeros(0, np.intp)
+        numbers = np.repeat(np.arange(len(parts)), [len(part.regions) for part in parts])
+        rows, numbers = self._regions.rows_of(regions), np.repeat(numbers, self._regions.sizes[regions])
         for number, (found, count) in enumerate(zip(self._capacities, self._counts, strict=True)):
             needed = np.array([min(part.takes[number], count) for part in parts], np.int64)
             fewest = np.maximum(fewest, _count_needed(np.minimum(found[rows], count), numbers, needed))
@@ -196,16 +198,26 @@ class _Search:
         order = sorted(range(len(parts)), key=lambda i: (key(parts[i]), fewest[i], self._spare(parts[i])))
         return [parts[number] for number in order]
 
+    def _levels(self) -> tuple[Level, ...]:
+        """Return the levels of which the domains are looked at."""
+        preferred, required = self._preferred, self._required
+        tried = () if preferred is None else tuple(self._levels_to_try(preferred))
+        return tried if required is None or required in tried else (*tried, required)
+
+    def _takes_of_regions(self) -> Column:
+        """Return how many members each region takes, by shape."""
+        region_of, size = self._regions.region_of, len(self._regions.sizes)
+        return np.array([np.bincount(region_of, found, size) for found in self._capacities], np.int64).T
+
     def _outer_parts(self) -> list[Part]:
         """Return the domains that the requirement allows; those that hold members already leave no choice."""
-        everywhere = np.arange(len(self._layout.names))
         if self._required is None:
-            return [self._part(everywhere)]
-        codes, code_of, rows = self._layout.domains(self._required)
+            return [self._part(np.arange(len(self._takes)))]
+        codes, code_of, regions = self._regions.domains[self._required]
         fixed = shared_domains(self._required, self._homes, self._topology)
         if fixed:
             return [self._part(np.flatnonzero(np.isin(codes, [code_of[each] for each in fixed if each in code_of])))]
-        return [self._part(rows[code]) for name, code in code_of.items() if not is_alone(name)]
+        return [self._part(regions[code]) for name, code in code_of.items() if not is_alone(name)]
 
     def _preferred_areas(self) -> Iterator[Sequence[Part]]:
         """Yield single domains from the preferred level outward; at last, as few of its domains as can be."""
@@ -225,12 +237,13 @@ class _Search:
         for level in self._topology.outward_from(preferred):
             if level == self._required:
                 return
-            yield level
+            if level == preferred or self._topology.domains(level):  # else each node is one by itself, as it was nearer
+                yield level
 
     def _single_parts(self, outer: Sequence[Part], level: Level) -> list[Part]:
         """Return the level's domains within that take most; where members are in one, that; in several, none."""
         homes = shared_domains(level, self._homes, self._topology)
-        parts = self._inner(outer, level).taking(self.most)
+        parts = self._inner(outer, level).single(self.most)
         return [part for part in parts if not homes or (part.is_home and len(homes) == 1)]
 
     def _fewest(self, parts: Sequence[Part], level: Level) -> Iterator[Sequence[Part]]:
@@ -249,14 +262,14 @@ class _Search:
         yield parts[:TRIES]
 
     def _inner(self, parts: Sequence[Part], level: Level) -> Inner:
-        domains = self._layout.domains(level)
+        domains = self._regions.domains[level]
         homes = np.zeros(len(domains.rows), np.bool_)
         for domain in shared_domains(level, self._homes, self._topology) & domains.code_of.keys():
             homes[domains.code_of[domain]] = True
-        return Inner(parts, domains, homes, self._capacities, self._counts)
+        return Inner(parts, domains, homes=homes, takes=self._takes, counts=self._counts)
 
-    def _part(self, rows: NDArray[np.intp]) -> Part:
-        return Part(rows, tuple(int(found[rows].sum()) for found in self._capacities))
+    def _part(self, regions: Rows) -> Part:
+        return Part(regions, tuple(self._takes[regions].sum(axis=0).tolist()))
 
     def _count(self, part: Part) -> int:
         return self._count_of(part.takes)
@@ -269,7 +282,7 @@ class _Search:
         return part.takes[0] - self._counts[0]
 
 
-def _count_needed(found: Column, parts: NDArray[np.intp], needed: Column) -> Column:
+def _count_needed(found: Column, parts: Rows, needed: Column) -> Column:
     """Return how many nodes of each part are needed at least, if the `found` of each row can be taken there."""
     most = int(found.max(initial=0)) + 1
     largest_first = np.sort(parts * most + (most - 1 - found))
