@@ -19,7 +19,7 @@ from extender.decide.fit import fit_static
 from extender.model.device import CHOICES, BadCardRequest, CardDialect, CardManager, CardRequest
 from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import PodShape
-from extender.model.snapshot import Snapshot
+from extender.model.snapshot import Edition, Snapshot
 from extender.model.topology import Level, Topology
 
 Column: TypeAlias = NDArray[np.int64]
@@ -34,6 +34,9 @@ MOST: Final = 1 << 61
 
 _SHAPES: Final = 256
 """More than are asked about again and again; each takes 5 kB on 5,000 nodes."""
+
+_REGIONS: Final = 32
+"""More pairs of a preferred and a required level than there are; each takes 120 kB on 5,000 nodes."""
 
 _ALL: Final = slice(None)
 
@@ -97,7 +100,7 @@ class Layout:
         self.row_of: Mapping[str, int] = {name: row for row, name in enumerate(self.names)}
         self.topology = topology
         self._domains: dict[Level, Domains] = {}
-        self._regions: dict[tuple[Level, ...], Regions] = {}
+        self._regions: LRUCache[tuple[Level, ...], Regions] = LRUCache(_REGIONS)
         self._choosing: dict[CardDialect, Mask] = {}
         self._suits: LRUCache[PodShape, Mask] = LRUCache(_SHAPES)
 
@@ -187,9 +190,11 @@ class Layout:
 
     def regions(self, levels: tuple[Level, ...]) -> Regions:
         """Return the regions that these levels, one or more, tell apart."""
-        if levels not in self._regions:
-            self._regions[levels] = self._find_regions([(level, self.domains(level)) for level in levels])
-        return self._regions[levels]
+        regions: Regions | None = self._regions.get(levels)
+        if regions is None:
+            regions = self._find_regions([(level, self.domains(level)) for level in levels])
+            self._regions[levels] = regions
+        return regions
 
     def _find_regions(self, found: Sequence[tuple[Level, Domains]]) -> Regions:
         region_of = np.zeros(len(self.names), np.int64)
@@ -215,9 +220,9 @@ class Layout:
 class Columns:
     """What is free on each node of a snapshot, by resource."""
 
-    def __init__(self, layout: Layout, rooms: Sequence[NodeRoom], free: Column, shared: Mask, repels: Mask) -> None:
+    def __init__(self, layout: Layout, edition: Edition, free: Column, shared: Mask, repels: Mask) -> None:
         self.layout = layout
-        self._rooms = rooms
+        self._edition = edition
         self._free = free
         """Of each resource by its number, what is left of it on each node."""
         self._shared = shared
@@ -230,14 +235,14 @@ class Columns:
         rooms = list(snapshot.rooms.values())
         layout = Layout([room.node for room in rooms], snapshot.topology)
         free = layout.allocatable - _taken(rooms, layout)
-        return cls(layout, rooms, free, _shared(rooms), _repels(rooms))
+        return cls(layout, snapshot.rooms_edition, free, _shared(rooms), _repels(rooms))
 
     def after(self, snapshot: Snapshot) -> "Columns":
         """Return the columns of another snapshot, made from these where the nodes are the same."""
-        layout, rooms = self.layout, list(snapshot.rooms.values())
-        if snapshot.topology is not layout.topology or len(rooms) != len(self._rooms):
+        layout = self.layout
+        if snapshot.topology is not layout.topology or len(snapshot.rooms) != len(layout.nodes):
             return Columns.of(snapshot)
-        changed = list(compress(rooms, map(is_not, rooms, self._rooms)))
+        changed = self._changed(snapshot)
         rows = [layout.row_of.get(room.node.name, -1) for room in changed]
         if any(room.node is not layout.nodes[row] for room, row in zip(changed, rows, strict=True)):
             return Columns.of(snapshot)
@@ -245,19 +250,27 @@ class Columns:
         free[:, rows] = layout.allocatable[:, rows] - _taken(changed, layout)
         shared[rows] = _shared(changed)
         repels[rows] = _repels(changed)
-        return Columns(layout, rooms, free, shared, repels)
+        return Columns(layout, snapshot.rooms_edition, free, shared, repels)
+
+    def _changed(self, snapshot: Snapshot) -> list[NodeRoom]:
+        """Return the rooms of another snapshot, of as many nodes, that may differ from those here."""
+        rooms, before = snapshot.rooms, self._edition
+        names = snapshot.rooms_edition.differing(before)
+        if names is None or not names <= rooms.keys():
+            return list(compress(rooms.values(), map(is_not, rooms.values(), before.rooms.values())))
+        return [rooms[name] for name in names]
 
     @cached_property
     def repelling(self) -> Sequence[NodeRoom]:
         """The nodes that hold pods with required anti-affinity, which every other pod must be checked against."""
-        return [self._rooms[row] for row in np.flatnonzero(self._repels).tolist()]
+        return [self._edition.rooms[name] for name in self.layout.names_of(self._repels)]
 
     def capacities(self, shape: PodShape, taken: Mapping[str, Column] = _NOTHING, rows: Rows | slice = _ALL) -> Column:
         """Return for how many such pods there is room on each of the rows' nodes, beside what is `taken` there.
 
         Neither ports nor cards that are ours to choose are looked at, nor whether the nodes are for such pods.
         """
-        most = np.full(len(self._rooms), MOST, np.int64)[rows]
+        most = np.full(len(self.layout.nodes), MOST, np.int64)[rows]
         if shape.cards is not None and not shape.is_placed_by_us:
             most[(self._shared & ~self.layout.to_be_asked(shape))[rows]] = 0
         for name, amount in shape.requests:

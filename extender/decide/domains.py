@@ -114,7 +114,7 @@ class Inner:
     def joined(self, few: Few) -> Part:
         """Return these domains as one part."""
         codes, takes = self._ranked.codes[few.numbers].tolist(), self._ranked.takes[few.numbers].sum(axis=0)
-        regions = np.sort(np.concatenate([self._domains.rows[code] for code in codes]))
+        regions = np.concatenate([self._domains.rows[code] for code in codes])
         return Part(self._within(regions, few.part), tuple(takes.tolist()))
 
     @cached_property

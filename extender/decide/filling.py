@@ -7,6 +7,7 @@ near siblings on the network. All nodes are asked at once, and as many are fille
 
 from collections.abc import Collection, Sequence
 from copy import copy
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -110,21 +111,20 @@ def fill_best(classes: Sequence[MemberClass], trial: Trial, homes: Homes) -> lis
     offers = None
     while any(one.left for one in classes):
         offers = offers or _offers(filling)
-        best = _still_best(_ranked(offers, filling, homes, near), offers, classes)
-        if not len(best):
+        ranked = _ranked(offers, filling, homes, near)
+        if not len(ranked):
             break
-        if not near:
-            best = best[:1]
-            near = {filling.name_of(best[0]): False}
+        best = _still_best(ranked, offers, classes) if near else ranked[:1]
         batches += _fill(best, offers, filling)
         filling.given[:, best] += offers.counts[:, best]
-        offers = _others_of(offers, best, classes)
+        offers = None if near else _others_of(offers, best, classes)
+        near = near or {filling.name_of(best[0]): False}
     trial.undo(mark)
     return batches
 
 
 def _others_of(offers: _Offers, filled: Rows, classes: Sequence[MemberClass]) -> _Offers | None:
-    """Return the offers without those of the places that were filled; None where these or others must be asked anew."""
+    """Return the offers but for the places that were filled; None where these or others must be asked anew."""
     offers.counts[:, filled] = 0
     is_more_than_left = any(count.max(initial=0) > one.left for one, count in zip(classes, offers.counts, strict=True))
     return None if is_more_than_left or offers.asked[filled].any() else offers
@@ -158,6 +158,8 @@ def _fill(best: Rows, offers: _Offers, filling: _Filling) -> list[Batch]:
     for one, number in zip(filling.classes, counts.sum(axis=1).tolist(), strict=True):
         one.left -= number
     squads = [one.squad for one in filling.classes]
+    if len(squads) == 1:
+        return list(map(Batch, names, repeat(squads[0]), counts[0].tolist()))
     return [
         Batch(name, squad, count)
         for name, of_classes in zip(names, counts.T.tolist(), strict=True)

@@ -56,10 +56,11 @@ def bring_together(
 
     `avoid` are nodes that must not be used for a shape.
     """
+    if not 1 < len({each.node for each in batches}) <= _NODES:
+        return batches
     squads = squads_of(batches)
     related = columns_of(snapshot).repelling or any(each.shape.relations is not None for each in squads)
-    few = 1 < len({each.node for each in batches}) <= _NODES
-    if related or not few or len({each.role in LEADER_ROLES for each in squads}) < 2:
+    if related or len({each.role in LEADER_ROLES for each in squads}) < 2:
         return batches
     trial, seated = Trial(snapshot), list(batches)
     put(seated, trial)

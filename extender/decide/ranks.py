@@ -57,14 +57,18 @@ def order_of_seats(on_node: Mapping[str, int], leaders: Iterable[str], topology:
     nodes = _in_order(on_node, on_node, leaders)
     for level in topology.levels:  # sorting keeps what is equal in the order that the nearer levels have made
         domain_of = topology.domain_of_nodes(level)
-        domains = list(map(domain_of.get, nodes, repeat(""))) if domain_of else []
+        first = topology.domains(level).get(domain_of.get(nodes[0], "")) if nodes else None
+        if not domain_of or (first is not None and first.issuperset(nodes)):
+            continue
+        domains = list(map(domain_of.get, nodes, repeat("")))
         counts = dict.fromkeys(domains, 0)
         if len(counts) > 1:
             for node, domain in zip(nodes, domains, strict=True):
                 counts[domain] += on_node[node]
             order = _in_order(counts, counts, {domain_of.get(node, "") for node in leaders})
             number_of = {domain: number for number, domain in enumerate(order)}
-            nodes.sort(key=dict(zip(nodes, map(number_of.__getitem__, domains), strict=True)).__getitem__)
+            numbers = list(map(number_of.__getitem__, domains))
+            nodes = [nodes[place] for place in sorted(range(len(nodes)), key=numbers.__getitem__)]
     return {node: place for place, node in enumerate(nodes)}
 
 

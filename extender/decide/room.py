@@ -112,6 +112,7 @@ def _capacities(shape: PodShape, snapshot: Snapshot) -> Column:
     columns = columns_of(snapshot)
     layout = columns.layout
     found = columns.capacities(shape) * layout.suits(shape)
-    for row in np.flatnonzero(layout.to_be_asked(shape) & (found > 0)).tolist():
+    asked = np.flatnonzero(layout.to_be_asked(shape))
+    for row in asked[found[asked] > 0].tolist():
         found[row] = capacity_on(layout.names[row], shape, snapshot)
     return found

@@ -68,7 +68,10 @@ def place_near(
 
 
 class _Cost(NamedTuple):
-    """What sorts first is better; `apart` are pairs of a leader and a worker, as far as another plan may have fewer."""
+    """What sorts first is better.
+
+    `apart` are pairs of a leader and a worker, as far as another plan may have fewer: on many nodes most are.
+    """
 
     lacking: int
     nodes: int
@@ -77,7 +80,8 @@ class _Cost(NamedTuple):
 
 def _cost(found: Draft, most: int) -> _Cost:
     nodes = len(found.nodes)
-    return _Cost(max(0, most - found.size), nodes, count_apart(found.batches) if nodes < found.size else 0)
+    counts = nodes < found.size and nodes <= FEW_NODES
+    return _Cost(max(0, most - found.size), nodes, count_apart(found.batches) if counts else 0)
 
 
 def _best_of(parts: Sequence[Part], search: "_Search", place: Place, refused: dict[bytes, NoRoom]) -> Draft | None:
@@ -143,7 +147,9 @@ class _Search:
         self._shapes = sorted(counts, key=weight, reverse=True)
         self._counts = [counts[shape] for shape in self._shapes]
         self._capacities = [capacities(shape, snapshot) for shape in self._shapes]
-        self._regions = columns_of(snapshot).layout.regions(self._levels())
+        self._tried = () if self._preferred is None else tuple(self._levels_to_try(self._preferred))
+        levels = dict.fromkeys([*self._tried, *([self._required] if self._required else [])])
+        self._regions = columns_of(snapshot).layout.regions(tuple(levels))
         self._takes = self._takes_of_regions()
         self._outer = self._outer_parts()
         self.most = max((self._count(part) for part in self._outer), default=0)
@@ -174,7 +180,7 @@ class _Search:
 
     def key_of(self, part: Part) -> bytes:
         """Return what is the same for the same nodes."""
-        return part.regions.tobytes()
+        return np.sort(part.regions).tobytes()
 
     def roomiest(self) -> Area:
         """Return the domain that takes most; no node where there is none."""
@@ -198,12 +204,6 @@ class _Search:
         order = sorted(range(len(parts)), key=lambda i: (key(parts[i]), fewest[i], self._spare(parts[i])))
         return [parts[number] for number in order]
 
-    def _levels(self) -> tuple[Level, ...]:
-        """Return the levels of which the domains are looked at."""
-        preferred, required = self._preferred, self._required
-        tried = () if preferred is None else tuple(self._levels_to_try(preferred))
-        return tried if required is None or required in tried else (*tried, required)
-
     def _takes_of_regions(self) -> Column:
         """Return how many members each region takes, by shape."""
         region_of, size = self._regions.region_of, len(self._regions.sizes)
@@ -225,7 +225,7 @@ class _Search:
         if preferred is None or preferred == self._required:
             return
         outer = [part for part in self._outer if self._count(part) == self.most]
-        for level in self._levels_to_try(preferred):
+        for level in self._tried:
             parts = self._single_parts(outer, level)
             if level == preferred:
                 yield self._sorted(parts, lambda _: 0)[:TRIES]

@@ -107,7 +107,9 @@ class Trial:
 
     def as_snapshot(self) -> Snapshot:
         """Return the nodes with everything placed so far, for another trial to go on from."""
-        return structs.replace(self.snapshot, rooms={**self.snapshot.rooms, **self._changed})
+        rooms = {**self.snapshot.rooms, **self._changed}
+        edition = self.snapshot.rooms_edition.after_trial(rooms, self._changed)
+        return structs.replace(self.snapshot, rooms=rooms, edition=edition)
 
     def mark(self) -> int:
         """Return a point to which `undo` can go back."""

@@ -1,8 +1,8 @@
 """The cluster at one moment, as decisions see it."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -12,12 +12,36 @@ from extender.model.pod import PodShape
 from extender.model.topology import Topology
 
 
+class Edition(NamedTuple):
+    """Which rooms these are: those after so many of the changes, but for the nodes on which something is tried.
+
+    `changes` are the names of the nodes that changed, in order; all editions of one ledger share them.
+    """
+
+    rooms: Mapping[str, NodeRoom]
+    changes: Sequence[str]
+    seen: int = 0
+    tried: frozenset[str] = frozenset()
+
+    def after_trial(self, rooms: Mapping[str, NodeRoom], tried: Collection[str]) -> "Edition":
+        """Return the edition of these rooms, which differ from its own on the nodes that were tried."""
+        return self._replace(rooms=rooms, tried=self.tried.union(tried))
+
+    def differing(self, other: "Edition") -> set[str] | None:
+        """Return the nodes on which the two may differ; None where they do not share their changes."""
+        if self.changes is not other.changes:
+            return None
+        first, last = sorted((self.seen, other.seen))
+        return {*self.changes[first:last], *self.tried, *other.tried}
+
+
 class Snapshot(Struct, frozen=True, dict=True):
     """Every node with what is taken of it; `generation` grows with each change.
 
     `namespaces` are the labels of each namespace. `remembered` is what was worked out for a shape, by what it is, and
     handed on from snapshot to snapshot: it holds for a node as long as its room, or the node, is the very same.
-    `topology` knows every node of the cluster, also where `rooms` are a part of them.
+    `topology` knows every node of the cluster, also where `rooms` are a part of them. `edition` tells what differs
+    from another snapshot without a look at every node, as long as it is of these very rooms.
     """
 
     generation: int
@@ -25,6 +49,13 @@ class Snapshot(Struct, frozen=True, dict=True):
     namespaces: Mapping[str, Mapping[str, str]] = {}
     remembered: MutableMapping[tuple[str, PodShape], Any] = msgspec.field(default_factory=dict)
     topology: Topology = Topology()
+    edition: Edition | None = None
+
+    @property
+    def rooms_edition(self) -> Edition:
+        """The edition of these very rooms: one by itself where these are not the ones of `edition`."""
+        told = self.edition
+        return told if told is not None and told.rooms is self.rooms else Edition(self.rooms, [])
 
     @cached_property
     def looked_up(self) -> dict[tuple[str, PodShape], Any]:

@@ -80,8 +80,9 @@ class Cluster:
     def snapshot(self) -> Snapshot:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
-            rooms, known, generation = dict(self._ledger.rooms), self._snapshot.remembered, self._ledger.generation
-            self._snapshot = Snapshot(generation, rooms, self._namespaces, known, self.network.topology)
+            edition, known, topology = self._ledger.edition(), self._snapshot.remembered, self.network.topology
+            generation = self._ledger.generation
+            self._snapshot = Snapshot(generation, edition.rooms, self._namespaces, known, topology, edition)
         return self._snapshot
 
     def snapshot_for(self, seniority: Seniority, key: GangKey | None = None) -> Snapshot:

@@ -5,6 +5,10 @@ Charges may name a node that is not known (yet): they are kept, and count as soo
 
 from extender.model.node import Node, NodeRoom
 from extender.model.pod import Occupant
+from extender.model.snapshot import Edition
+
+REMEMBERED_CHANGES = 100_000
+"""Names of nodes, 8 bytes each. Beyond these, every node is looked at once to see what changed."""
 
 
 class Ledger:
@@ -14,6 +18,7 @@ class Ledger:
         self.generation = 0
         self.nodes_generation = 0
         self.rooms: dict[str, NodeRoom] = {}
+        self._changes: list[str] = []
         self._charged: dict[str, NodeRoom] = {}
         self._repelling: set[str] = set()
 
@@ -21,6 +26,10 @@ class Ledger:
     def repels(self) -> bool:
         """Whether any node holds pods with required anti-affinity."""
         return bool(self._repelling)
+
+    def edition(self) -> Edition:
+        """Return the rooms as they are now."""
+        return Edition(dict(self.rooms), self._changes, len(self._changes))
 
     def put_node(self, node: Node) -> bool:
         """Add or change a node; False when nothing that matters changed (a heartbeat)."""
@@ -34,7 +43,7 @@ class Ledger:
 
     def drop_node(self, name: str) -> None:
         """Forget a node; what is charged to it stays charged."""
-        self.generation += 1
+        self._note_change(name)
         self.nodes_generation += 1
         self.rooms.pop(name, None)
         self._repelling.discard(name)
@@ -60,9 +69,15 @@ class Ledger:
             self._set(room)
 
     def _set(self, room: NodeRoom) -> None:
-        self.generation += 1
+        self._note_change(room.node.name)
         self.rooms[room.node.name] = room
         if room.repelling:
             self._repelling.add(room.node.name)
         else:
             self._repelling.discard(room.node.name)
+
+    def _note_change(self, name: str) -> None:
+        self.generation += 1
+        if len(self._changes) == REMEMBERED_CHANGES:
+            self._changes = []  # another list: editions of the old one are not compared with those of this one
+        self._changes.append(name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +11,13 @@ from msgspec import structs
 from extender.decide.columns import MOST, columns_of
 from extender.decide.fit import fit_static
 from extender.decide.room import capacities, capacity
+from extender.decide.trial import Trial
 from extender.model.node import Node, NodeRoom, Taint
-from extender.model.pod import PodShape, Toleration
+from extender.model.pod import Occupant, PodShape, Toleration
 from extender.model.snapshot import Snapshot
 from extender.model.topology import Topology
+from extender.state import ledger
+from extender.state.ledger import Ledger
 from tests.builders import GIB, a_node, a_pod, a_room, a_shape
 from tests.network import BLOCK, LEVELS, network_of, nodes_of
 
@@ -74,6 +78,84 @@ def next_of(snapshot: Snapshot, generation: int, chance: Random) -> Snapshot:
         case _:
             rooms[name] = draw_room(name, chance)
     return structs.replace(snapshot, generation=generation, rooms=rooms, topology=Topology())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_follow_a_ledger_and_what_is_tried_on_it_forth_and_back(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(seed)  # noqa: S311 - chance that can be repeated is what is wanted
+    monkeypatch.setattr(ledger, "REMEMBERED_CHANGES", chance.choice([3, 20, 1000]))
+    world = World(chance)
+    seen: list[Snapshot] = []
+    for _ in range(40):
+        world.change()
+        seen = [*seen[-3:], world.snapshot()]
+        seen.append(tried_on(chance.choice(seen), chance))
+        for snapshot in map(structs.replace, chance.choices(seen, k=3)):
+            for shape in SHAPES:
+                assert by_node(shape, snapshot) == one_by_one(shape, snapshot)
+
+
+class World:
+    """A ledger that changes at random, and its snapshots, which hand on what was worked out."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance, self._ledger = chance, Ledger()
+        self._charged: list[tuple[str, Occupant]] = []
+        self._remembered: dict[tuple[str, PodShape], Any] = {}
+        self._topologies: dict[int, Topology] = {}
+        for number in range(8):
+            self._ledger.put_node(draw_room(f"n{number}", chance).node)
+
+    def change(self) -> None:
+        """Charge or discharge pods; now and then a node comes, goes or changes."""
+        chance, name = self._chance, self._chance.choice(sorted(self._ledger.rooms))
+        if chance.random() < 0.1:
+            self._ledger.drop_node(name)
+        if chance.random() < 0.2:
+            self._ledger.put_node(draw_room(chance.choice([name, f"n{chance.randrange(20)}"]), chance).node)
+        for _ in range(chance.randint(0, 3)):
+            if self._charged and chance.random() < 0.4:
+                self._ledger.discharge(*self._charged.pop(chance.randrange(len(self._charged))))
+            else:
+                self._charged.append((name, a_pod("w", gpu=chance.randint(0, 1)).occupant))
+                self._ledger.charge(*self._charged[-1])
+
+    def snapshot(self) -> Snapshot:
+        """Return the ledger as it is; the topology is another one whenever a node is."""
+        edition, generation = self._ledger.edition(), self._ledger.nodes_generation
+        topology = self._topologies.setdefault(generation, Topology())
+        return Snapshot(
+            self._ledger.generation,
+            edition.rooms,
+            remembered=self._remembered,
+            topology=topology,
+            edition=edition,
+        )
+
+
+def tried_on(snapshot: Snapshot, chance: Random) -> Snapshot:
+    trial = Trial(snapshot)
+    for _ in range(chance.randint(0, 3)):
+        trial.place(a_pod("tried", gpu=chance.randint(0, 1)).occupant, chance.choice(sorted(snapshot.rooms)))
+    return trial.as_snapshot()
+
+
+def test_only_the_nodes_that_changed_or_were_tried_differ() -> None:
+    book = Ledger()
+    for name in ("n1", "n2", "n3"):
+        book.put_node(a_node(name))
+    before = book.edition()
+    book.charge("n2", a_pod("w").occupant)
+    after = book.edition()
+    trial = Trial(Snapshot(1, after.rooms, edition=after))
+    trial.place(a_pod("w").occupant, "n3")
+    tried = trial.as_snapshot()
+    assert after.differing(before) == before.differing(after) == {"n2"}
+    assert tried.rooms_edition.differing(before) == {"n2", "n3"}
+    other = structs.replace(tried, rooms=dict(before.rooms))
+    assert other.rooms_edition.differing(before) is None
 
 
 def test_a_snapshot_keeps_its_numbers_when_the_next_one_has_others() -> None:

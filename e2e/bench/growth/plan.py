@@ -30,7 +30,7 @@ from e2e.bench.report import Row
 from extender.decide.gang import admit_gang
 from extender.model.gang import Gang
 from extender.model.pod import PodShape
-from extender.model.snapshot import Snapshot
+from extender.model.snapshot import Edition, Snapshot
 from extender.model.topology import Topology
 from extender.model.verdict import Placed
 from extender.state.cluster import REMEMBERED_TABLES
@@ -188,11 +188,15 @@ def _plan_twice(snapshot: Snapshot, gang: Gang, number: int) -> _Costs:
     """Return what the plan takes on a cold snapshot and on the next one."""
     topology = Topology(snapshot.topology.levels, snapshot.topology.labels)
     remembered: LRUCache[tuple[str, PodShape], Any] = LRUCache(REMEMBERED_TABLES)
-    first = Snapshot(1, snapshot.rooms, snapshot.namespaces, remembered, topology)
+    changes: list[str] = []
+    edition = Edition(snapshot.rooms, changes)
+    first = Snapshot(1, snapshot.rooms, snapshot.namespaces, remembered, topology, edition)
     cold = _timed(gang, first)
     step = round(1 / CHANGED)
     changed = {name: structs.replace(room) for name, room in list(first.rooms.items())[number % step :: step]}
-    following = Snapshot(2, {**first.rooms, **changed}, first.namespaces, remembered, topology)
+    changes += changed  # as the ledger notes them
+    edition = Edition({**first.rooms, **changed}, changes, len(changes))
+    following = Snapshot(2, edition.rooms, first.namespaces, remembered, topology, edition)
     return _Costs(cold, _timed(gang, following))
 
 
