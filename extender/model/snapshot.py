@@ -1,7 +1,8 @@
 """The cluster at one moment, as decisions see it."""
 
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,14 +14,15 @@ from extender.model.topology import Topology
 
 
 class Edition(NamedTuple):
-    """Which rooms these are: those after so many of the changes, but for the nodes on which something is tried.
+    """Which rooms these are: a ledger's in that generation, but for the nodes on which something is tried.
 
-    `changes` are the names of the nodes that changed, in order; all editions of one ledger share them.
+    `changed_at` is the generation in which each node changed last, those that did so last at the end. It goes on with
+    the ledger, whose editions all share it.
     """
 
     rooms: Mapping[str, NodeRoom]
-    changes: Sequence[str]
-    seen: int = 0
+    changed_at: dict[str, int]
+    generation: int = 0
     tried: frozenset[str] = frozenset()
 
     def after_trial(self, rooms: Mapping[str, NodeRoom], tried: Collection[str]) -> "Edition":
@@ -28,11 +30,12 @@ class Edition(NamedTuple):
         return self._replace(rooms=rooms, tried=self.tried.union(tried))
 
     def differing(self, other: "Edition") -> set[str] | None:
-        """Return the nodes on which the two may differ; None where they do not share their changes."""
-        if self.changes is not other.changes:
+        """Return the nodes on which the two may differ, if they have the same ones; None where nobody knows."""
+        if self.changed_at is not other.changed_at:
             return None
-        first, last = sorted((self.seen, other.seen))
-        return {*self.changes[first:last], *self.tried, *other.tried}
+        older = min(self.generation, other.generation)
+        since = takewhile(lambda change: change[1] > older, reversed(self.changed_at.items()))
+        return {name for name, _ in since} | self.tried | other.tried
 
 
 class Snapshot(Struct, frozen=True, dict=True):
@@ -55,7 +58,7 @@ class Snapshot(Struct, frozen=True, dict=True):
     def rooms_edition(self) -> Edition:
         """The edition of these very rooms: one by itself where these are not the ones of `edition`."""
         told = self.edition
-        return told if told is not None and told.rooms is self.rooms else Edition(self.rooms, [])
+        return told if told is not None and told.rooms is self.rooms else Edition(self.rooms, {})
 
     @cached_property
     def looked_up(self) -> dict[tuple[str, PodShape], Any]:

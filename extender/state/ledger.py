@@ -7,9 +7,6 @@ from extender.model.node import Node, NodeRoom
 from extender.model.pod import Occupant
 from extender.model.snapshot import Edition
 
-REMEMBERED_CHANGES = 100_000
-"""Names of nodes, 8 bytes each. Beyond these, every node is looked at once to see what changed."""
-
 
 class Ledger:
     """Charges by node; every charge is undone by the discharge of an equal pod from the same node."""
@@ -18,7 +15,7 @@ class Ledger:
         self.generation = 0
         self.nodes_generation = 0
         self.rooms: dict[str, NodeRoom] = {}
-        self._changes: list[str] = []
+        self._changed_at: dict[str, int] = {}
         self._charged: dict[str, NodeRoom] = {}
         self._repelling: set[str] = set()
 
@@ -29,7 +26,7 @@ class Ledger:
 
     def edition(self) -> Edition:
         """Return the rooms as they are now."""
-        return Edition(dict(self.rooms), self._changes, len(self._changes))
+        return Edition(dict(self.rooms), self._changed_at, self.generation)
 
     def put_node(self, node: Node) -> bool:
         """Add or change a node; False when nothing that matters changed (a heartbeat)."""
@@ -43,9 +40,10 @@ class Ledger:
 
     def drop_node(self, name: str) -> None:
         """Forget a node; what is charged to it stays charged."""
-        self._note_change(name)
+        self.generation += 1
         self.nodes_generation += 1
         self.rooms.pop(name, None)
+        self._changed_at = {}  # another one: names of nodes that are gone would stay in it
         self._repelling.discard(name)
 
     def charge(self, node_name: str, pod: Occupant) -> None:
@@ -69,15 +67,11 @@ class Ledger:
             self._set(room)
 
     def _set(self, room: NodeRoom) -> None:
-        self._note_change(room.node.name)
+        self.generation += 1
         self.rooms[room.node.name] = room
+        self._changed_at.pop(room.node.name, None)  # so that it comes to stand at the end
+        self._changed_at[room.node.name] = self.generation
         if room.repelling:
             self._repelling.add(room.node.name)
         else:
             self._repelling.discard(room.node.name)
-
-    def _note_change(self, name: str) -> None:
-        self.generation += 1
-        if len(self._changes) == REMEMBERED_CHANGES:
-            self._changes = []  # another list: editions of the old one are not compared with those of this one
-        self._changes.append(name)

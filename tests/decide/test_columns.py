@@ -16,7 +16,6 @@ from extender.model.node import Node, NodeRoom, Taint
 from extender.model.pod import Occupant, PodShape, Toleration
 from extender.model.snapshot import Snapshot
 from extender.model.topology import Topology
-from extender.state import ledger
 from extender.state.ledger import Ledger
 from tests.builders import GIB, a_node, a_pod, a_room, a_shape
 from tests.network import BLOCK, LEVELS, network_of, nodes_of
@@ -81,11 +80,8 @@ def next_of(snapshot: Snapshot, generation: int, chance: Random) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_columns_follow_a_ledger_and_what_is_tried_on_it_forth_and_back(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_follow_a_ledger_and_what_is_tried_on_it_forth_and_back(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - chance that can be repeated is what is wanted
-    monkeypatch.setattr(ledger, "REMEMBERED_CHANGES", chance.choice([3, 20, 1000]))
     world = World(chance)
     seen: list[Snapshot] = []
     for _ in range(40):

@@ -188,14 +188,14 @@ def _plan_twice(snapshot: Snapshot, gang: Gang, number: int) -> _Costs:
     """Return what the plan takes on a cold snapshot and on the next one."""
     topology = Topology(snapshot.topology.levels, snapshot.topology.labels)
     remembered: LRUCache[tuple[str, PodShape], Any] = LRUCache(REMEMBERED_TABLES)
-    changes: list[str] = []
-    edition = Edition(snapshot.rooms, changes)
+    changed_at: dict[str, int] = {}
+    edition = Edition(snapshot.rooms, changed_at, 1)
     first = Snapshot(1, snapshot.rooms, snapshot.namespaces, remembered, topology, edition)
     cold = _timed(gang, first)
     step = round(1 / CHANGED)
     changed = {name: structs.replace(room) for name, room in list(first.rooms.items())[number % step :: step]}
-    changes += changed  # as the ledger notes them
-    edition = Edition({**first.rooms, **changed}, changes, len(changes))
+    changed_at.update(dict.fromkeys(changed, 2))  # as the ledger notes it
+    edition = Edition({**first.rooms, **changed}, changed_at, 2)
     following = Snapshot(2, edition.rooms, first.namespaces, remembered, topology, edition)
     return _Costs(cold, _timed(gang, following))
 
