@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 
@@ -58,8 +59,9 @@ async def test_a_kind_that_is_not_installed_is_synced_and_fresh(reflector: Refle
 
 async def test_it_is_asked_for_every_so_often_and_not_more(stub: ApiServerStub, reflector: Reflector[PodGroup]) -> None:
     await eventually(lambda: reflector.synced)
-    await asyncio.sleep(0.3)
-    assert 3 <= len(stub.calls_of("list")) <= 7
+    await eventually(lambda: len(stub.calls_of("list")) >= 4)
+    times_s = [call.at_s for call in stub.calls_of("list")]
+    assert all(later_s - before_s >= PACE.absent_s for before_s, later_s in pairwise(times_s))
     assert not stub.calls_of("watch")
 
 
