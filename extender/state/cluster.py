@@ -81,8 +81,7 @@ class Cluster:
         """Return the nodes with what is taken now; it stays as it is while the state goes on."""
         if self._snapshot.generation != self._ledger.generation:
             edition, known, topology = self._ledger.edition(), self._snapshot.remembered, self.network.topology
-            generation = self._ledger.generation
-            self._snapshot = Snapshot(generation, edition.rooms, self._namespaces, known, topology, edition)
+            self._snapshot = Snapshot(edition.generation, edition.rooms, self._namespaces, known, topology, edition)
         return self._snapshot
 
     def snapshot_for(self, seniority: Seniority, key: GangKey | None = None) -> Snapshot:
