@@ -39,7 +39,7 @@ LEADING = "gang_extender_leading"
 Mode = Literal["filter", "hold"]
 """How pods wait that may not run yet: turned away by the filter verb, or held by a scheduling gate."""
 
-_START_S = 50.0  # 8 s are usual on two idle cores; a test with its start has 60 s
+_START_S = 50.0  # 8 s are usual on two idle cores
 _LONGEST_FOLDER = 92  # a socket's path has at most 103 characters on macOS and 107 on Linux
 _NODE_READY_S = 20.0
 _TOKEN_S = 30 * 24 * 3600  # nobody renews it, and `up` may stay up for long
