@@ -55,6 +55,7 @@ bench: $(INSTALLED) ## Measure waiting gangs' cost, time until whole, pods bound
 	@$(BIN)/python -m e2e.bench time-to-whole --mode filter hold --out .cache/time-to-whole.json
 	@$(BIN)/python -m e2e.bench throughput --out .cache/throughput.json --plot .cache/throughput.png
 	@$(BIN)/python -m e2e.bench backlog --out .cache/backlog.json
+	@$(BIN)/python -m e2e.bench full-cluster --out .cache/full-cluster.json
 
 lint: $(INSTALLED) ## Check style, types, the direction of imports and the Dockerfile
 	$(BIN)/ruff check

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from e2e.bench import backlog
+from e2e.bench import backlog, full_cluster
 from e2e.bench.arrivals import ARRIVALS
 from e2e.bench.bar_chart import draw_bars
 from e2e.bench.contenders import CONTENDERS
@@ -147,7 +147,7 @@ def _add_throughput(add_parser: _AddParser, kept: argparse.ArgumentParser) -> No
     bound.add_argument("--arrival", nargs="+", default=list(ARRIVALS), choices=list(ARRIVALS))
     bound.add_argument("--rounds", type=int, default=3)
     bound.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures there as a PNG")
-    bound.set_defaults(run=_throughput, summarize=_medians, named_by=NAMED_BY)
+    bound.set_defaults(run=_throughput, summarize=_medians, named_by=NAMED_BY, ranged=SPEED)
     behind = add_parser("backlog", parents=[kept], help="the same behind gangs that cannot run, and without")
     behind.add_argument("--mode", nargs="+", default=list(get_args(Mode)), choices=get_args(Mode), help="how pods wait")
     behind.add_argument("--nodes", type=int, default=200, help="of eight GPUs each")
@@ -156,11 +156,21 @@ def _add_throughput(add_parser: _AddParser, kept: argparse.ArgumentParser) -> No
         "--shape", type=Shape.of, default=Shape(20, 20), metavar="GANGSxMEMBERS", help="of those that can"
     )
     behind.add_argument("--rounds", type=int, default=3)
-    behind.set_defaults(run=_backlog, summarize=_medians, named_by=backlog.NAMED_BY)
+    behind.set_defaults(run=_backlog, summarize=_medians, named_by=backlog.NAMED_BY, ranged=SPEED)
+    full = add_parser("full-cluster", parents=[kept], help="what it takes to know all of one, and kube-scheduler's")
+    full.add_argument("--nodes", type=int, default=5000)
+    full.add_argument("--pods-per-node", type=int, default=10)
+    full.add_argument("--rounds", type=int, default=3)
+    full.set_defaults(run=_full_cluster, summarize=_medians, named_by=full_cluster.NAMED_BY, ranged=full_cluster.READY)
 
 
 def _medians(rows: Sequence[Row], options: argparse.Namespace) -> list[Row]:
-    return medians(rows, options.named_by, SPEED)
+    return medians(rows, options.named_by, options.ranged)
+
+
+def _full_cluster(options: argparse.Namespace) -> Iterator[Row]:
+    asked = {"nodes": options.nodes, "pods_per_node": options.pods_per_node, "rounds": options.rounds}
+    return _told(full_cluster.measure_full_cluster(**asked))
 
 
 def _backlog(options: argparse.Namespace) -> Iterator[Row]:

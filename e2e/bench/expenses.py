@@ -33,10 +33,29 @@ class Bill(Struct, frozen=True):
         return Bill(cpu_s, self.writes - before.writes, self.filter_calls - before.filter_calls)
 
 
+class MachineTime(Struct, frozen=True):
+    """Ticks of all CPUs since the machine began; `stolen`: it had work, and its host let another machine run."""
+
+    all_ticks: int
+    stolen_ticks: int
+
+    def stolen_percent_since(self, before: "MachineTime") -> float:
+        """Return how much of the time since then was stolen: the clock of a run says little where that is much."""
+        return 100 * (self.stolen_ticks - before.stolen_ticks) / max(1, self.all_ticks - before.all_ticks)
+
+
+def machine_time() -> MachineTime:
+    """Return the time so far."""
+    user, nice, system, idle, io_wait, irq, soft_irq, stolen, *_ = map(
+        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    )
+    return MachineTime(user + nice + system + idle + io_wait + irq + soft_irq + stolen, stolen)
+
+
 def opening_bill(cluster: Cluster, pids: Mapping[str, int], *, asks: bool) -> Bill:
     """Return the sums, CPU time last: what the asking itself costs is then not in it. `asks`: an extender."""
     writes, calls = _writes(cluster), filter_calls(cluster) if asks else 0.0
-    return Bill(_cpu_s(pids), writes, calls)
+    return Bill(_spent(pids), writes, calls)
 
 
 def closing_bill(cluster: Cluster, pids: Mapping[str, int], *, asks: bool) -> Bill:
@@ -46,14 +65,14 @@ def closing_bill(cluster: Cluster, pids: Mapping[str, int], *, asks: bool) -> Bi
     """
     time.sleep(_QUIET_S)
     end_s = time.monotonic() + _LONGEST_S
-    cpu_s, writes = _cpu_s(pids), _writes(cluster)
+    spent, writes = _spent(pids), _writes(cluster)
     while time.monotonic() < end_s:
         time.sleep(_QUIET_S / 2)
-        spent_s, now = _cpu_s(pids), _writes(cluster)
-        if now == writes:
+        spent_now, writes_now = _spent(pids), _writes(cluster)
+        if writes_now == writes:
             break
-        cpu_s, writes = spent_s, now
-    return Bill(cpu_s, writes, filter_calls(cluster) if asks else 0.0)
+        spent, writes = spent_now, writes_now
+    return Bill(spent, writes, filter_calls(cluster) if asks else 0.0)
 
 
 def peak_mib(pid: int) -> float:
@@ -62,13 +81,14 @@ def peak_mib(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
-def _cpu_s(pids: Mapping[str, int]) -> dict[str, float]:
-    return {name: _ticks(pid) * _TICK_S for name, pid in pids.items()}
-
-
-def _ticks(pid: int) -> int:
+def cpu_s(pid: int) -> float:
+    """Return the CPU time that the process has had, in user and in system mode."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(after_name[11]) + int(after_name[12])
+    return (int(after_name[11]) + int(after_name[12])) * _TICK_S
+
+
+def _spent(pids: Mapping[str, int]) -> dict[str, float]:
+    return {name: cpu_s(pid) for name, pid in pids.items()}
 
 
 def _writes(cluster: Cluster) -> float:

@@ -32,8 +32,13 @@ def still_cluster(nodes: int) -> Iterator[Namespace]:
         yield namespace
 
 
+def node_name(number: int) -> str:
+    """Return the name of one of its nodes, counted from 0."""
+    return f"gpu-{number:04}"
+
+
 def _add_nodes(cluster: Cluster, nodes: int) -> None:
-    made = [make_node(f"gpu-{index:04}", GPUS, cpu="96", memory="1Ti") for index in range(nodes)]
+    made = [make_node(node_name(index), GPUS, cpu="96", memory="1Ti") for index in range(nodes)]
     ready = [completed({**node, "status": {**node["status"], **_READY}}) for node in made]
     send_all(cluster, [Write("POST", "/api/v1/nodes", orjson.dumps(node)) for node in ready], ARRIVALS["burst"])
     # Every node is born with the taint of one that is not ready.

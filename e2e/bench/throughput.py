@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from e2e.bench.arrivals import ARRIVALS, Write, gang_writes, groups_path, send_all
 from e2e.bench.contenders import Contender, contending, extender_pid
-from e2e.bench.expenses import closing_bill, opening_bill, peak_mib
+from e2e.bench.expenses import closing_bill, machine_time, opening_bill, peak_mib
 from e2e.bench.report import Row, percentile
 from e2e.bench.sightings import watching
 from e2e.bench.still_cluster import still_cluster
@@ -60,6 +60,7 @@ class Outcome(Struct, frozen=True):
     """
 
     bound: int
+    stolen_percent: float
 
     begun_s: Mapping[str, float]
     whole_s: Mapping[str, float]
@@ -113,6 +114,7 @@ def speed(outcome: Outcome) -> dict[str, float]:
     return {
         SPEED: outcome.bound / took_s,
         "bound": outcome.bound,
+        "stolen %": outcome.stolen_percent,
         "whole p50 s": percentile(waits, 50),
         "whole p99 s": percentile(waits, 99),
     }
@@ -138,12 +140,14 @@ def place(namespace: Namespace, contender: Contender, prefix: str, shape: Shape,
     ]
     names = set(chain.from_iterable(gangs.values()))
     with watching(namespace) as seen:
+        before = machine_time()
         begun_s = send_all(namespace.cluster, writes, writers)
         with suppress(DeadlineExceededError):
             wait_for(lambda: names <= seen.read().keys(), _BOUND_S, f"{len(names)} pods are bound")
     now_s = time.monotonic()
     return Outcome(
         bound=len(names & seen.bound_s.keys()),
+        stolen_percent=machine_time().stolen_percent_since(before),
         begun_s=begun_s,
         whole_s={gang: max(seen.bound_s.get(name, now_s) for name in pods) for gang, pods in gangs.items()},
         nodes={gang: len({seen.node[name] for name in pods if name in seen.node}) for gang, pods in gangs.items()},

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from e2e.bench.expenses import writes_counted
+from e2e.bench.expenses import MachineTime, machine_time, writes_counted
 from e2e.bench.report import Row, medians
 from e2e.bench.sightings import Sightings
 from e2e.bench.throughput import Outcome, Shape, speed
@@ -26,8 +26,17 @@ def test_writes_are_those_that_succeeded_and_are_about_pods() -> None:
 
 
 def test_the_clock_runs_from_the_first_write_to_the_last_pod_bound() -> None:
-    outcome = Outcome(bound=8, begun_s={"a": 10, "b": 11}, whole_s={"a": 14, "b": 12}, nodes={"a": 1, "b": 1})
-    assert speed(outcome) == {"pods/s": 2, "bound": 8, "whole p50 s": 2.5, "whole p99 s": 3.97}
+    outcome = Outcome(
+        bound=8, stolen_percent=7, begun_s={"a": 10, "b": 11}, whole_s={"a": 14, "b": 12}, nodes={"a": 1, "b": 1}
+    )
+    figures = {"pods/s": 2, "bound": 8, "stolen %": 7, "whole p50 s": 2.5, "whole p99 s": 3.97}
+    assert speed(outcome) == figures
+
+
+def test_stolen_is_what_the_host_took_of_the_time_between() -> None:
+    before, after = MachineTime(all_ticks=1000, stolen_ticks=300), MachineTime(all_ticks=1400, stolen_ticks=360)
+    assert after.stolen_percent_since(before) == 15
+    assert 0 <= machine_time().stolen_percent_since(MachineTime(0, 0)) < 100
 
 
 def test_of_several_rounds_the_medians_are_shown_and_the_range_of_one_figure() -> None:

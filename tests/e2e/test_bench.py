@@ -8,11 +8,12 @@ import pytest
 
 from e2e.bench.churn import updated
 from e2e.bench.contenders import CONTENDERS
+from e2e.bench.full_cluster import measure_full_cluster
 from e2e.bench.report import Row, percentile, table, write
 from e2e.bench.throughput import Shape, measure_throughput
 from e2e.bench.time_to_whole import EVENTS, Waits, measure_time_to_whole
 from e2e.bench.waiting_load import filter_calls, measure_waiting_load
-from e2e.cluster import Cluster, Namespace
+from e2e.cluster import EXTENDER, GANG_SCHEDULER, Cluster, Namespace
 from extender.state.standings import TEXT_HOLDS_S
 
 LOOP = 10.0
@@ -73,6 +74,17 @@ def test_contenders_bind_the_same_gangs_in_turn_and_each_pays_for_its_own_writes
     assert plain["extender MiB"] == 0 < float(hold["extender MiB"])
     assert float(hold["nodes/gang"]) == 1, f"{shape.members} members go on one node"
     assert all(row["bound"] == members and float(row["pods/s"]) > members / 60 for row in (plain, no_op, hold))
+
+
+@pytest.mark.controlplane
+@pytest.mark.timeout(240)
+def test_both_start_on_a_full_cluster_in_turn_and_bind_gangs_there() -> None:
+    rows = list(measure_full_cluster(nodes=20, pods_per_node=3, rounds=1))
+    assert [row["process"] for row in rows] == [GANG_SCHEDULER, EXTENDER]
+    for row in rows:
+        assert row["pods"] == "60"
+        assert 0 < float(row["CPU s until ready"]) < 2 * float(row["ready s"])
+        assert float(row["MiB"]) > 10
 
 
 def test_figures_are_shown_under_each_other_and_kept(tmp_path: Path) -> None:

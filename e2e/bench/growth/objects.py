@@ -32,6 +32,7 @@ TEMPLATES: Final = 24
 PAGE: Final = 500
 """As many objects as the reflector asks for at a time."""
 
+_ADDED_BY_THE_API_SERVER = {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
 _IMAGES = 50
 """So many a kubelet reports."""
 
@@ -194,11 +195,22 @@ def node_pages(nodes: int) -> Iterator[bytes]:
 
 
 def pod_pages(nodes: int, pods_per_node: int, most_used: int = GPUS) -> Iterator[bytes]:
-    """Yield the list of all pods, page by page, the same ones every time; they use at most so many GPUs of a node."""
+    """Yield the list of all pods, page by page."""
+    yield from _pages(pod for _, pod in pods_of_nodes(nodes, pods_per_node, most_used))
+
+
+def pods_of_nodes(nodes: int, pods_per_node: int, most_used: int = GPUS) -> Iterator[tuple[int, Object]]:
+    """Yield each node's number and pod, the same ones every time; they use at most so many GPUs of a node."""
     chance = Random("pods")  # noqa: S311 - chance that can be repeated
     used = chance.choices(list(USED_GPUS), weights=list(USED_GPUS.values()), k=nodes)
-    places = product(range(nodes), range(pods_per_node))
-    yield from _pages(make_pod_of_node(node, number, min(most_used, used[node])) for node, number in places)
+    for node, number in product(range(nodes), range(pods_per_node)):
+        yield node, make_pod_of_node(node, number, min(most_used, used[node]))
+
+
+def as_created(pod: Object, node: str) -> Object:
+    """Return the pod as somebody creates it on a node: without what the API server and the kubelet add."""
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in _ADDED_BY_THE_API_SERVER}
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node}, "status": {}}
 
 
 def without_managed_fields(one: Object) -> Object:
