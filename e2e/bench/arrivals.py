@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from typing import Literal, TypeAlias
 
 import orjson
 from msgspec import Struct
@@ -12,11 +13,16 @@ from e2e.bench.gangs import members
 from e2e.client import Object
 from e2e.cluster import Cluster
 from extender.apiserver import JSON, MERGE_PATCH, RefusedError, connect
+from extender.model.pod import HOLD_GATE
 
 _TIMEOUT_S = 60.0  # the API server's own
 
 ARRIVALS: Mapping[str, int] = {"burst": 32, "operator": 1}
 """How many write at once."""
+
+GangForm: TypeAlias = Literal["annotated", "gated", "grouped"]
+"""What makes pods a gang: their annotations, or a PodGroup of Kubernetes' own, made before them. `gated`: they also
+have the gate of hold mode, as from their job's template."""
 
 
 class Write(Struct, frozen=True):
@@ -28,19 +34,23 @@ class Write(Struct, frozen=True):
     gang: str = ""
 
 
-def gang_writes(namespace: str, gang: str, size: int, *, has_pod_group: bool) -> list[Write]:
-    """Return what makes a gang: its pods, which declare it, or the PodGroup that they name, and then they."""
-    pods = [_grouped(pod, gang) if has_pod_group else pod for pod in members(gang, size)]
-    made = pod_writes(namespace, gang, pods)
-    if not has_pod_group:
-        return made
-    group = {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "PodGroup",
-        "metadata": {"name": gang},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": size}}},
-    }
-    return [Write("POST", groups_path(namespace), orjson.dumps(group), gang), *made]
+def gang_writes(namespace: str, gang: str, size: int, form: GangForm) -> list[Write]:
+    """Return what makes a gang."""
+    pods = members(gang, size)
+    match form:
+        case "annotated":
+            return pod_writes(namespace, gang, pods)
+        case "gated":
+            return pod_writes(namespace, gang, map(_gated, pods))
+        case "grouped":
+            group = {
+                "apiVersion": "scheduling.k8s.io/v1alpha2",
+                "kind": "PodGroup",
+                "metadata": {"name": gang},
+                "spec": {"schedulingPolicy": {"gang": {"minCount": size}}},
+            }
+            made = Write("POST", groups_path(namespace), orjson.dumps(group), gang)
+            return [made, *pod_writes(namespace, gang, (_grouped(pod, gang) for pod in pods))]
 
 
 def pod_writes(namespace: str, gang: str, pods: Iterable[Object]) -> list[Write]:
@@ -80,6 +90,10 @@ async def _send_all(cluster: Cluster, writes: Sequence[Write], writers: int) -> 
     finally:
         await server.close()
     return begun_s
+
+
+def _gated(pod: Object) -> Object:
+    return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": HOLD_GATE}]}}
 
 
 def _grouped(pod: Object, gang: str) -> Object:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
+from e2e.bench.arrivals import GangForm
 from e2e.cluster import EXTENDER, GANG_SCHEDULER, Cluster, Mode, wait_for
 from e2e.processes import is_ok
 
@@ -40,8 +41,8 @@ class Contender(Struct, frozen=True):
     flags: tuple[str, ...] = ()
     beside: Literal["nobody", "no-op", "ours"] = "nobody"
     mode: Mode = "filter"
-    has_pod_groups: bool = False
-    """Whether its gangs are Kubernetes' own PodGroups; else annotations declare them, which only ours read."""
+    gangs: GangForm = "annotated"
+    """Only ours reads annotations."""
 
 
 CONTENDERS: Mapping[str, Contender] = {
@@ -49,14 +50,17 @@ CONTENDERS: Mapping[str, Contender] = {
     "plain 1%": Contender({**_ALONE, "percentageOfNodesToScore": 1}),
     "no-op": Contender({**_AS_IT_COMES, "extenders": [_NO_OP_ENTRY]}, beside="no-op"),
     "native": Contender(
-        {**_ALONE, **_AS_IT_COMES}, ("--feature-gates=GenericWorkload=true,GangScheduling=true",), has_pod_groups=True
+        {**_ALONE, **_AS_IT_COMES}, ("--feature-gates=GenericWorkload=true,GangScheduling=true",), gangs="grouped"
     ),
     "filter": Contender(beside="ours"),
     "hold": Contender(beside="ours", mode="hold"),
 }
 """What is compared by default."""
 
-VARIANTS: Mapping[str, Contender] = {
+_GATED = {"hold, gated": Contender(beside="ours", mode="hold", gangs="gated")}
+"""Pods come with the gate: the API server's policy, which adds it to others, has nothing to do."""
+
+VARIANTS: Mapping[str, Contender] = _GATED | {
     f"{name} {percentage}%": structs.replace(
         contender, settings={**contender.settings, "percentageOfNodesToScore": percentage}
     )
@@ -64,7 +68,7 @@ VARIANTS: Mapping[str, Contender] = {
     for percentage in (1, 10, 34, 100)
     if f"{name} {percentage}%" not in CONTENDERS and "%" not in name
 }
-"""The same, where kube-scheduler looks at another part of the nodes."""
+"""These also where kube-scheduler looks at another part of the nodes."""
 
 
 @contextmanager

@@ -133,11 +133,7 @@ def place(namespace: Namespace, contender: Contender, prefix: str, shape: Shape,
         gang: [f"{gang}-{index}" for index in range(shape.members)]
         for gang in (f"{prefix}-{index}" for index in range(shape.gangs))
     }
-    writes = [
-        write
-        for gang in gangs
-        for write in gang_writes(namespace.name, gang, shape.members, has_pod_group=contender.has_pod_groups)
-    ]
+    writes = [write for gang in gangs for write in gang_writes(namespace.name, gang, shape.members, contender.gangs)]
     names = set(chain.from_iterable(gangs.values()))
     with watching(namespace) as seen:
         before = machine_time()
