@@ -65,6 +65,8 @@ def parts_in_use(facts: Facts) -> set[Part]:
         parts.add("hold")
     if not isinstance(fleet, Unseen) and fleet.hami_nodes:
         parts.add("hami")
+    if facts.settings.gangs.from_jobs:
+        parts.add("jobs")
     election = facts.settings.leader_election
     if (election.mode, election.resource_namespace, election.resource_name) == ("sidecar", NAMESPACE, LEASE):
         parts.add("election")  # in any other case, its administrator has named the lease in a role as well

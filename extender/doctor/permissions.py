@@ -12,10 +12,17 @@ from extender.doctor.finding import Finding, Level, Unseen
 from extender.model.pod_group import KOORDINATOR, SCHEDULER_PLUGINS, UPSTREAM, VOLCANO
 from extender.wire.job_owner import BATCH_JOB, ELASTIC_JOB, GROUP_OF, PYTORCH_JOB, TF_JOB, TORCH_JOB
 
-Part: TypeAlias = Literal["base", "election", "hold", "hami"]
-"""What it is for: the extender itself, following its kube-scheduler's election, or what a folder of manifests/ adds."""
+Part: TypeAlias = Literal["base", "jobs", "election", "hold", "hami"]
+"""What it is for: the extender itself, gangs from jobs, following its kube-scheduler's election, or what a folder of
+manifests/ adds."""
 
-FOLDERS: Final[Mapping[Part, str]] = {"base": "base", "election": "base", "hold": "hold", "hami": "hami"}
+FOLDERS: Final[Mapping[Part, str]] = {
+    "base": "base",
+    "jobs": "base",
+    "election": "base",
+    "hold": "hold",
+    "hami": "hami",
+}
 """Which folder of manifests/ gives it."""
 
 Who: TypeAlias = Literal["extender", "scheduler"]
@@ -56,6 +63,8 @@ class Need(Struct, frozen=True):
 
 
 _WATCH: Final = ("list", "watch")
+_NOT_FORGIVEN: Final = "the extender never gets ready: it is refused, whether the kind is installed or not"
+"""The API server looks at rights before it looks for the kind, and only a 404 says that there is none."""
 
 NAMESPACE: Final = "gang-extender"
 LEASE: Final = "gang-scheduler"
@@ -89,21 +98,16 @@ NEEDS: Final[tuple[Need, ...]] = (
         _rights("policy", ("poddisruptionbudgets",), _WATCH),
         "the extender never gets ready: it does not know whom to spare",
     ),
-    Need(
-        _rights("scheduling.koordinator.sh", ("devices",), _WATCH),
-        "the extender does not know the GPUs of Koordinator's nodes",
-        optional=True,
-    ),
+    Need(_rights("scheduling.koordinator.sh", ("devices",), _WATCH), _NOT_FORGIVEN),
     Need(
         tuple(
             right
             for group in (UPSTREAM, KOORDINATOR, SCHEDULER_PLUGINS, VOLCANO)
             for right in _rights(group, ("podgroups",), _WATCH)
         ),
-        "gangs that this PodGroup declares are not known",
-        optional=True,
+        _NOT_FORGIVEN,
     ),
-    Need(_of_jobs(), "the jobs of this kind are no gangs", optional=True),
+    Need(_of_jobs(), _NOT_FORGIVEN, part="jobs"),
     Need(_rights("", ("pods/binding",), ("create",)), "no pod is ever bound"),
     Need(_rights("", ("pods/status",), ("patch",)), "members that wait are not woken when their gang has room"),
     Need(

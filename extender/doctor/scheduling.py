@@ -10,8 +10,9 @@ from extender.doctor.finding import Check, Level, Problem
 from extender.doctor.permissions import LEASE, NAMESPACE
 from extender.doctor.scheduler_config import Profile
 
-OLDEST: Final = (1, 29, 0)
-"""Sidecar containers; and before 1.28.5 pods that an extender turned away are stuck or tried without end."""
+OLDEST: Final = (1, 31, 0)
+"""It serves the probes of manifests/base since then; and before 1.28.5 pods that an extender turned away are stuck or
+tried without end."""
 CALM_SINCE: Final = (1, 32, 0)
 """Since then queueing hints wake a pod that was turned away as they do in the version that we are tested with."""
 TRIES: Final = 5
@@ -146,6 +147,35 @@ def leases_are_their_own(facts: Facts) -> Iterator[Problem]:
             )
 
 
+def its_extender_follows_it(facts: Facts) -> Iterator[Problem]:
+    """Have the lease that the extender beside it follows."""
+    election = facts.settings.leader_election
+    followed = f"{election.resource_namespace}/{election.resource_name}"
+    schedulers = facts.schedulers if isinstance(facts.schedulers, tuple) else ()
+    for each in schedulers:
+        own = each.config.leader_election
+        if election.mode != "sidecar" or not Wiring(each.config, facts.settings).ours:
+            continue
+        if not own.leader_elect:
+            what = f"it elects no leader, and its extender decides only while somebody has the lease {followed}"
+            yield Problem(what, "leaderElection: {mode: none} in the extender's settings", each.source)
+        elif own.lease != followed and not (own.lease == _SYSTEM_LEASE and _is_ours_alone(each, facts)):  # told above
+            what = f"its lease is {own.lease}, and its extender follows {followed}: it answers every call with an error"
+            mend = f"leaderElection: {{resourceName: {own.resource_name}, resourceNamespace: {own.resource_namespace}}}"
+            yield Problem(what, f"{mend} in the extender's settings", each.source)
+
+
+def none_is_newer_than_the_api_server(facts: Facts) -> Iterator[Problem]:
+    """Be no newer than the API server, as Kubernetes wants it."""
+    processes = facts.processes if isinstance(facts.processes, tuple) else ()
+    for process in processes:
+        if process.version and isinstance(facts.version, tuple) and process.version[:2] > facts.version[:2]:
+            served = ".".join(map(str, facts.version[:2]))
+            what = f"kube-scheduler {_said(process)} is newer than the API server {served}: it may wait for kinds that "
+            what += "are not served yet, and then it never gets ready"
+            yield Problem(what, f"the image registry.k8s.io/kube-scheduler of version {served}", process.name)
+
+
 def the_lease_may_be_written(facts: Facts) -> Iterator[Problem]:
     """Have a kube-scheduler of our own elected by a lease that its role is for."""
     schedulers = facts.schedulers if isinstance(facts.schedulers, tuple) else ()
@@ -192,7 +222,7 @@ def one_of_many_leads(facts: Facts) -> Iterator[Problem]:
 def versions_are_known(process: Process) -> Iterator[Problem]:
     """Be a kube-scheduler that treats extenders as we expect."""
     if process.version and process.version < OLDEST:
-        yield Problem(f"kube-scheduler {_said(process)} is too old", "1.29 or newer; 1.36 is what it is tested with")
+        yield Problem(f"kube-scheduler {_said(process)} is too old", "1.31 or newer; 1.36 is what it is tested with")
     elif process.version and process.version < CALM_SINCE:
         what = f"kube-scheduler {_said(process)} wakes pods that were turned away by other rules than it is tested with"
         yield Problem(what, "1.32 or newer", level="warning")
@@ -223,9 +253,11 @@ SCHEDULING: Final[tuple[Check[Wiring], ...]] = (
 )
 ELECTIONS: Final[tuple[Check[Facts], ...]] = (
     Check("leases", leases_are_their_own),
+    Check("lease of the extender", its_extender_follows_it),
     Check("right to the lease", the_lease_may_be_written),
     Check("leader election", one_of_many_leads),
     Check("names in urlPrefix", names_are_resolved),
+    Check("version of the API server", none_is_newer_than_the_api_server),
 )
 PROCESSES: Final[tuple[Check[Process], ...]] = (
     Check("version of kube-scheduler", versions_are_known),

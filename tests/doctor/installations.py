@@ -28,6 +28,11 @@ IDENTITIES = {
     "extender": "system:serviceaccount:gang-extender:gang-extender",
     "scheduler": "system:serviceaccount:gang-extender:gang-scheduler",
 }
+AS_SHARED: dict[str, Any] = {
+    "percentageOfNodesToScore": 100,
+    "leaderElection": {"resourceName": "kube-scheduler", "resourceNamespace": "kube-system"},
+}
+"""The settings that scheduler-config/shared.yaml asks for."""
 NAMES_US = 'object.spec.schedulerName == "gang-scheduler"'
 
 
@@ -97,8 +102,8 @@ def facts(**changes: Any) -> Facts:
 
 def wired(change: Change, file: str = "dedicated.yaml") -> Facts:
     """Return the same with another KubeSchedulerConfiguration; for the shared one the extender is set as it asks."""
-    percentage = 100 if file == "shared.yaml" else 1
-    return facts(schedulers=(scheduler(change, file=file),), settings=settings(percentageOfNodesToScore=percentage))
+    own = AS_SHARED if file == "shared.yaml" else {}
+    return facts(schedulers=(scheduler(change, file=file),), settings=settings(**own))
 
 
 def amiss(facts: Facts) -> list[Finding]:

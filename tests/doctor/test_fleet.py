@@ -7,7 +7,7 @@ import pytest
 from extender.doctor.facts import Fleet
 from extender.doctor.finding import Unseen
 from extender.model.pod import HOLD_GATE
-from tests.doctor.installations import amiss, extender, facts, pod, scheduler, settings
+from tests.doctor.installations import AS_SHARED, amiss, extender, facts, pod, scheduler, settings
 
 GANG = {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "2"}
 MARKS = {"gang-extender.io/member": "1", "gang-extender.io/member-bind": "1"}
@@ -45,8 +45,7 @@ def test_our_gate_on_a_pod_of_another_scheduler() -> None:
 
 def test_a_member_without_marks_in_a_shared_kube_scheduler() -> None:
     def shared(*pods: Any) -> Any:
-        percentage = settings(percentageOfNodesToScore=100)
-        return facts(schedulers=(scheduler(file="shared.yaml"),), settings=percentage, fleet=Fleet(pods))
+        return facts(schedulers=(scheduler(file="shared.yaml"),), settings=settings(**AS_SHARED), fleet=Fleet(pods))
 
     marked = pod(spec={"containers": [{"name": "main", "resources": {"requests": MARKS}}]})
     assert amiss(shared(marked)) == []

@@ -9,7 +9,7 @@ from extender.doctor.finding import Unseen
 from extender.doctor.installation import GPU_ENV, HOLD, PATCH_PODS, READ_VERSIONS
 from extender.doctor.permissions import EVERY_RIGHT, Right
 from extender.model.pod import HOLD_GATE
-from tests.doctor.installations import NAMES_US, amiss, facts, pod, settings
+from tests.doctor.installations import NAMES_US, amiss, facts, pod, process, settings
 from tests.manifests.files import GPU_ENV as GPU_ENV_FOLDER
 from tests.manifests.files import HOLD as HOLD_FOLDER
 from tests.manifests.files import manifest
@@ -88,7 +88,7 @@ def test_held_pods_need_the_right_to_patch_them_even_without_the_policy() -> Non
 
 
 def test_policies_on_a_kubernetes_that_does_not_run_them() -> None:
-    (found,) = amiss(facts(version=(1, 35, 0)))
+    (found,) = amiss(facts(version=(1, 35, 0), processes=(process(version=(1, 35, 0)),)))
     assert (found.check, found.level) == (f"policy {HOLD}", "warning")
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from extender.doctor.scheduling import NATIVE_GATES
-from tests.doctor.installations import amiss, facts, process, scheduler
+from tests.doctor.installations import amiss, facts, process, scheduler, settings
 
 
 @pytest.mark.parametrize(
     ("version", "level"),
-    [((1, 28, 4), "error"), ((1, 31, 4), "warning"), ((1, 32, 0), None), ((1, 36, 3), None), (None, None)],
+    [((1, 30, 4), "error"), ((1, 31, 4), "warning"), ((1, 32, 0), None), ((1, 36, 3), None), (None, None)],
 )
 def test_kube_schedulers_of_other_versions(version: Any, level: str | None) -> None:
     found = amiss(facts(processes=(process(version=version),)))
@@ -41,10 +41,14 @@ def test_a_kube_scheduler_of_which_nothing_is_seen_but_its_file() -> None:
 def test_two_replicas_of_which_none_is_elected() -> None:
     alone = scheduler(lambda content: content["leaderElection"].update(leaderElect=False))
     (found,) = amiss(
-        facts(schedulers=(alone,), processes=(process(), process(name="pod gang-extender/gang-scheduler-2")))
+        facts(
+            schedulers=(alone,),
+            processes=(process(), process(name="pod gang-extender/gang-scheduler-2")),
+            settings=settings(leaderElection={"mode": "none"}),
+        )
     )
     assert (found.check, found.level) == ("leader election", "error")
-    assert amiss(facts(schedulers=(alone,))) == []
+    assert amiss(facts(schedulers=(alone,), settings=settings(leaderElection={"mode": "none"}))) == []
 
 
 def test_a_service_is_not_found_from_the_hosts_network() -> None:
@@ -61,5 +65,29 @@ def test_a_service_is_not_found_from_the_hosts_network() -> None:
 
 def test_a_lease_that_the_role_is_not_for() -> None:
     other = scheduler(lambda content: content["leaderElection"].update(resourceName="another"))
-    (found,) = amiss(facts(schedulers=(other,)))
+    (found,) = amiss(facts(schedulers=(other,), settings=settings(leaderElection={"resourceName": "another"})))
     assert (found.check, found.level) == ("right to the lease", "warning")
+
+
+def test_an_extender_that_follows_the_lease_of_another_answers_nobody() -> None:
+    shared = facts(schedulers=(scheduler(file="shared.yaml"),), settings=settings(percentageOfNodesToScore=100))
+    (found,) = amiss(shared)
+    assert (found.check, found.level) == ("lease of the extender", "error")
+    assert found.mend.startswith("leaderElection: {resourceName: kube-scheduler, resourceNamespace: kube-system}")
+    service = {"mode": "service", "resourceName": "gang-extender"}
+    assert amiss(facts(settings=settings(leaderElection=service))) == []
+
+
+def test_an_extender_that_waits_for_an_election_that_is_not_held() -> None:
+    (found,) = amiss(
+        facts(schedulers=(scheduler(lambda content: content["leaderElection"].update(leaderElect=False)),))
+    )
+    assert (found.check, found.level) == ("lease of the extender", "error")
+    assert "mode: none" in found.mend
+
+
+def test_a_kube_scheduler_that_is_newer_than_its_api_server() -> None:
+    found = next(each for each in amiss(facts(version=(1, 33, 2))) if each.check == "version of the API server")
+    assert found.level == "error"
+    assert found.mend.endswith("1.33")
+    assert amiss(facts(version=(1, 36, 0), processes=(process(version=(1, 36, 9)),))) == []

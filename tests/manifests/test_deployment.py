@@ -95,6 +95,11 @@ def test_a_container_reads_a_configuration_that_is_mounted(name: str, argument: 
     assert "configMap" in volume_at(name, str(path.parent))
 
 
+def test_kube_scheduler_is_started_by_name_since_its_image_starts_something_else() -> None:
+    assert container("kube-scheduler")["command"] == ["kube-scheduler"]
+    assert "command" not in container("extender"), "whose entrypoint the Dockerfile says"
+
+
 def test_the_extender_accepts_the_configuration_that_it_is_given() -> None:
     assert load_config(BASE / "config.yaml").server == ServerConfig()
 
@@ -106,6 +111,13 @@ def test_the_images_are_of_the_versions_that_are_tested() -> None:
     built = re.search(r"k8s\.io/kubernetes (v\S+)", (ROOT / "e2e" / "controlplane" / "go.mod").read_text())
     assert built
     assert container("kube-scheduler")["image"] == f"registry.k8s.io/kube-scheduler:{built[1]}"
+
+
+def test_the_priority_class_has_a_quota_where_a_provider_wants_one() -> None:
+    quota = manifest("ResourceQuota", "critical-pods")["spec"]
+    (scope,) = quota["scopeSelector"]["matchExpressions"]
+    assert scope["values"] == [pod_spec()["priorityClassName"]]
+    assert int(quota["hard"]["pods"]) > 2 * manifest("Deployment", "gang-scheduler")["spec"]["replicas"]
 
 
 def test_one_replica_at_a_time_may_go() -> None:

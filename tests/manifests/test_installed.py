@@ -11,7 +11,7 @@ import yaml
 from e2e.authority import Authority
 from e2e.build import control_plane_binaries
 from e2e.cluster import Cluster, wait_for
-from tests.manifests.files import BASE, GPU_ENV, HAMI, HOLD, SCHEDULER_CONFIG, TLS, Object, manifest, manifests
+from tests.manifests.files import BASE, GPU_ENV, HAMI, HOLD, SCHEDULER_CONFIG, SERVICE, TLS, Object, manifest, manifests
 
 pytestmark = pytest.mark.controlplane
 
@@ -100,6 +100,19 @@ def test_with_tls_both_configurations_are_replaced_and_the_secrets_mounted(clust
     command = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k")
     assert len(cluster.kubectl(*command, str(with_tls), "-o", "name").splitlines()) == len(rendered)
     assert try_pod(cluster, spec) == "pod/one-replica\n"
+
+
+def test_service_mode_has_its_own_configurations_and_no_token_that_lasts() -> None:
+    rendered = list(yaml.safe_load_all(run([control_plane_binaries()["kubectl"], "kustomize", SERVICE])))
+    maps = {key: text for m in rendered if m["kind"] == "ConfigMap" for key, text in m["data"].items()}
+    assert maps == {name: (SERVICE / name).read_text() for name in ("config.yaml", "dedicated.yaml")}
+    assert [m for m in rendered if m["kind"] == "Secret"] == []
+    containers = {
+        m["metadata"]["name"]: [c["name"] for c in m["spec"]["template"]["spec"]["containers"]]
+        for m in rendered
+        if m["kind"] == "Deployment"
+    }
+    assert containers == {"gang-scheduler": ["kube-scheduler"], "gang-extender": ["extender"]}
 
 
 def test_every_object_says_what_it_belongs_to(sources: list[Object], rendered: list[Object]) -> None:

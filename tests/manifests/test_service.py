@@ -7,7 +7,7 @@ import yaml
 
 from extender.app import DRAIN_S
 from extender.config import load_config
-from tests.manifests.files import SERVICE, Object, manifest, scheduler_config
+from tests.manifests.files import SERVICE, Object, manifest, pod_spec, scheduler_config
 from tests.manifests.test_rbac import rights
 
 CONFIG: Object = yaml.safe_load((SERVICE / "config.yaml").read_text())
@@ -69,6 +69,11 @@ def test_the_service_finds_the_extender_that_is_ready_and_no_scheduler() -> None
     (extender,) = spec()["containers"]
     assert extender["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert "startupProbe" not in extender, "who stands by is never ready"
+
+
+def test_the_extenders_keep_away_from_the_gpus_as_those_of_the_base_do() -> None:
+    assert spec()["affinity"] == pod_spec()["affinity"]
+    assert spec()["tolerations"] == pod_spec()["tolerations"]
 
 
 def test_an_update_does_not_wait_for_pods_that_cannot_become_ready_before_it() -> None:
