@@ -21,6 +21,12 @@ class GroupStatuses:
         self._gangs = gangs
         self._asked: LRUCache[str, GroupStatus] = LRUCache(REMEMBERED)
 
+    def is_current(self, report: StatusReport) -> bool:
+        """Whether this was asked for last of a PodGroup that is still there."""
+        group = report.group
+        is_there = any(each.uid == group.uid for each in self._gangs.our_pod_groups(group.key))
+        return is_there and self._asked.get(group.uid) == report.status
+
     def take_due(self, key: GangKey) -> list[StatusReport]:
         """Return what is to be written on the PodGroups of a gang; it counts as asked for from then on."""
         due = []

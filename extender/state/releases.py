@@ -72,12 +72,19 @@ class Releases:
         return min((call.over_s for call in self._calls.values()), default=None)
 
     def is_wanted(self, uid: PodUid) -> bool:
-        """Whether the pod's gate is to be taken off, as things stand now."""
+        """Whether the pod's gate is still to be taken off; what it asks of its siblings was looked at before.
+
+        Each gate is asked about by itself, and for that one every node would have to be looked at.
+        """
         pod = self._cluster.pods.get(uid)
-        if pod is None:
+        key = key_of(pod) if pod is not None else None
+        if pod is None or key is None:
+            return pod is not None and self._goes_alone(pod)
+        if not pod.held or pod.finished or pod.terminating:
             return False
-        key = key_of(pod)
-        return self._goes_alone(pod) if key is None else pod in self._going(key)
+        gang = self._cluster.gangs.get(key)
+        goes_with_it = gang is not None and self._may_go(gang) and self._is_next(pod, gang, None)
+        return goes_with_it or self._goes_ahead(pod, key)
 
     def _goes_alone(self, pod: Pod) -> bool:
         """Whether a pod goes that is no member of a gang; one that wants to be, but says it wrongly, stays."""
@@ -98,17 +105,22 @@ class Releases:
         gangs = self._cluster.gangs
         held = gangs.held(key)
         gang = gangs.get(key) if held else None
-        earmark = self._cluster.earmarks.get(key)
-        parts = earmark.parts if earmark else {}
-        going = [pod for pod in held if not gangs.serves(pod) or pod.uid in parts or (parts and self._has_slot(pod))]
-        if gang is not None and (gang.satisfied or self._is_whole(gang)):
+        going = [pod for pod in held if self._goes_ahead(pod, key)]
+        if gang is not None and self._may_go(gang):
             ours = [pod for pod in held if pod not in going]
             seen = without_planned(self._cluster) if any(pod.shape.relations for pod in ours) else None
             going += [pod for pod in ours if self._is_next(pod, gang, seen)]
         return going
 
-    def _has_slot(self, pod: Pod) -> bool:
-        return self._cluster.reservations.slot_of(pod.uid) is not None
+    def _goes_ahead(self, pod: Pod, key: GangKey) -> bool:
+        """Whether it goes before its gang may: it is not ours, or others are preempted for its gang."""
+        earmark = self._cluster.earmarks.get(key)
+        parts = earmark.parts if earmark else {}
+        is_part = pod.uid in parts or (bool(parts) and self._cluster.reservations.slot_of(pod.uid) is not None)
+        return is_part or not self._cluster.gangs.serves(pod)
+
+    def _may_go(self, gang: Gang) -> bool:
+        return gang.satisfied or self._is_whole(gang)
 
     def _is_whole(self, gang: Gang) -> bool:
         """Whether it and those that are bound together with it have all members that they need, and room for them."""

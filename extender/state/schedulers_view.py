@@ -9,22 +9,29 @@ from extender.state.cluster import Cluster
 from extender.state.reservations import Slot, Stage
 
 
-def without_planned(cluster: Cluster, asked_for: Slot | None = None) -> Trial:
-    """Return the cluster as kube-scheduler knows it, without the pod that it asks for."""
+def without_planned(cluster: Cluster) -> Trial:
+    """Return the cluster as kube-scheduler knows it: it does not know of room that is only planned."""
     trial = Trial(cluster.snapshot())
     for reservation in cluster.reservations:
         for slot in reservation.slots:
-            if slot is asked_for or slot.stage is Stage.PLANNED:
+            if slot.stage is Stage.PLANNED:
                 trial.evict(slot.occupant, slot.node)
     return trial
 
 
-def waits_for_siblings(cluster: Cluster, pod: Pod, slot: Slot) -> bool:
-    """Whether kube-scheduler cannot agree to the pod's planned node before it has placed other members.
+def agrees_to(seen: Trial, pod: Pod, slot: Slot) -> bool:
+    """Whether kube-scheduler, to which the cluster is as `seen`, can put the pod on its slot's node."""
+    before = seen.mark()
+    if slot.stage is not Stage.PLANNED:
+        seen.evict(slot.occupant, slot.node)
+    agrees = not seen.fit(pod.occupant, slot.node)
+    seen.undo(before)
+    return agrees
 
-    It does not know of room that is only planned, nor of the pod that it asks about.
-    """
-    return pod.shape.relations is not None and bool(without_planned(cluster, slot).fit(pod.occupant, slot.node))
+
+def waits_for_siblings(cluster: Cluster, pod: Pod, slot: Slot) -> bool:
+    """Whether kube-scheduler cannot agree to the pod's planned node before it has placed other members."""
+    return pod.shape.relations is not None and not agrees_to(without_planned(cluster), pod, slot)
 
 
 def is_undisputed(cluster: Cluster, slot: Slot) -> bool:

@@ -14,7 +14,7 @@ from extender.state.cluster import Cluster
 from extender.state.doubling import doubled_s
 from extender.state.earmarks import Earmark
 from extender.state.reservations import Slot
-from extender.state.schedulers_view import waits_for_siblings
+from extender.state.schedulers_view import agrees_to, without_planned
 from extender.state.standings import Standings
 
 SILENT_S = 5.0
@@ -66,7 +66,8 @@ class WakeUps:
         for uid, call in self._calls.items():
             if call.over_s <= now_s and uid in self._cluster.pods:
                 pods[uid] = self._cluster.pods[uid]
-        return [(pod, node) for pod in pods.values() if (node := self._call(pod, now_s)) is not None]
+        due = [(pod, node) for pod in pods.values() if (node := self._node_to_call(pod, now_s)) is not None]
+        return [(pod, node) for pod, node in self._agreeable(due, now_s) if self._note_call(pod, node, now_s)]
 
     def next_s(self) -> float | None:
         """Return when a call will count as lost next, on the event loop's clock."""
@@ -76,28 +77,49 @@ class WakeUps:
         """Forget a pod that is gone."""
         self._calls.pop(uid, None)
 
-    def _call(self, pod: Pod, now_s: float) -> str | None:
+    def _node_to_call(self, pod: Pod, now_s: float) -> str | None:
+        """Return the node to nominate, or None where no call is due; it may still have to wait for its siblings."""
         target = self._cluster.node_to_try(pod) if self._may_sleep(pod) else ""
         if not target:
             self.forget(pod.uid)
             return None
-        slot = self._cluster.reservations.slot_of(pod.uid)
-        if slot is not None and waits_for_siblings(self._cluster, pod, slot):
-            return None
         call = self._calls.get(pod.uid)
-        plan = slot or self._cluster.earmark_of(pod)
-        if call is not None and call.plan is plan:
+        if call is not None and call.plan is self._plan_of(pod):
             call.arrived = call.arrived or pod.nominated_node == call.node
             call.wiped = call.arrived and pod.nominated_node != call.node
             if now_s < call.over_s and not (call.unsaid and pod.turned_away):
                 return None
-        elif not pod.turned_away:
+        return "" if pod.nominated_node == target else target
+
+    def _agreeable(self, due: list[tuple[Pod, str]], now_s: float) -> list[tuple[Pod, str]]:
+        """Leave out whose node kube-scheduler cannot agree to before it has placed other members.
+
+        All are asked about in one view of the cluster: making it takes longer than asking about a thousand.
+        """
+        if not any(pod.shape.relations for pod, _ in due):
+            return due
+        seen, agreeable = without_planned(self._cluster), []
+        for pod, node in due:
+            slot = self._cluster.reservations.slot_of(pod.uid)
+            if slot is None or agrees_to(seen, pod, slot):
+                agreeable.append((pod, node))
+            elif pod.uid in self._calls:
+                self._calls[pod.uid].at_s = now_s  # it is looked at again after as long a pause
+        return agreeable
+
+    def _note_call(self, pod: Pod, node: str, now_s: float) -> bool:
+        """Remember the call, and say whether it is made now: not where the pod may not sleep yet."""
+        call, plan = self._calls.get(pod.uid), self._plan_of(pod)
+        is_repeat = call is not None and call.plan is plan
+        if not is_repeat and not pod.turned_away:
             self._calls[pod.uid] = _Call(plan, now_s, 0, "", unsaid=True)
-            return None
-        repeats = call.repeats + 1 if call is not None and call.plan is plan and not call.unsaid else 0
-        node = "" if pod.nominated_node == target else target
+            return False
+        repeats = call.repeats + 1 if call is not None and is_repeat and not call.unsaid else 0
         self._calls[pod.uid] = _Call(plan, now_s, repeats, node)
-        return node
+        return True
+
+    def _plan_of(self, pod: Pod) -> Slot | Earmark | None:
+        return self._cluster.reservations.slot_of(pod.uid) or self._cluster.earmark_of(pod)
 
     def _may_sleep(self, pod: Pod) -> bool:
         return not pod.node_name and (pod.turned_away or self._standings.heard(pod.uid))

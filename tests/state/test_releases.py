@@ -6,9 +6,12 @@ import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
+from extender.decide.trial import Trial
 from extender.model.claim import GangClaim, GangKey, Terms
 from extender.model.pod import AffinityTerm, Pod, Relations, Requirement
 from extender.model.pod_group import KOORDINATOR, PodGroup
+from extender.state import releases
+from extender.state.cluster import Cluster
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import BINDING_S, GATHERING_S, Rig
 
@@ -291,3 +294,24 @@ def test_members_that_need_a_pod_of_another_gang_go_when_that_is_placed() -> Non
     rig.later()
 
     assert rig.take_gates_off() == ["g0"]
+
+
+def test_whether_a_gate_is_still_to_come_off_is_answered_without_a_look_at_all_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is asked for each of a thousand gates by itself."""
+    apart = Relations(anti_affinity=(AffinityTerm("host", (Requirement("app", "In", ("x",)),), ("default",)),))
+    rig = Rig(*(a_node(host, gpu=1, labels={"host": host}) for host in "ab"))
+    pods = workers("g", 2, min_available=2, labels={"app": "x"}, shape=a_shape(relations=apart))
+    rig.create(*pods)
+    rig.later()
+    assert rig.reserved() == 2
+
+    def never(_: Cluster) -> Trial:
+        raise AssertionError("a look at all nodes")
+
+    monkeypatch.setattr(releases, "without_planned", never)
+    assert all(rig.cycle.releases.is_wanted(pod.uid) for pod in pods)
+    rig.cluster.remove_node("a")
+    rig.planner.plan_gangs(rig.now_s)
+    assert not any(rig.cycle.releases.is_wanted(pod.uid) for pod in pods)
