@@ -33,6 +33,7 @@ from extender.effects.node_lock import NodeLocks
 from extender.effects.nomination import Nomination
 from extender.effects.pod_patches import PodPatches
 from extender.effects.podgroup_status import PodGroupStatusWriter
+from extender.model.pod_group import StatusReport
 from extender.observe.metrics import Metrics
 from extender.state.beginning import begin, let_go_of_notes
 from extender.state.cluster import Cluster
@@ -180,7 +181,7 @@ class App:
         self._nominations = PodPatches(fenced, self._metrics.nominations, self._is_current)
         self._releases = PodPatches(fenced, self._metrics.releases, self._is_wanted)
         self._recorder = EventRecorder(fenced, self._metrics, socket.gethostname(), time.time)
-        self._statuses = PodGroupStatusWriter(fenced, self._metrics, POD_GROUP_PATHS)
+        self._statuses = PodGroupStatusWriter(fenced, self._metrics, POD_GROUP_PATHS, self._is_last)
         self._cycle = Cycle(self._cluster, self._planner, self._barrier, self._turns, self._effects())
         locks = NodeLocks(fenced, self._turns.lock_use, time.time)
         posting = Posting(Binder(fenced, self._metrics), locks, time.time, gangs.binding_seconds)
@@ -315,6 +316,9 @@ class App:
     def _is_current(self, nomination: Nomination) -> bool:
         pod = self._cluster.pods.get(nomination.uid)
         return pod is not None and self._cluster.node_to_try(pod) == (nomination.node or pod.nominated_node) != ""
+
+    def _is_last(self, report: StatusReport) -> bool:
+        return self._cycle.statuses.is_current(report)
 
     def _is_wanted(self, release: Release) -> bool:
         return self._cycle.releases.is_wanted(release.uid)

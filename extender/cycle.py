@@ -57,16 +57,19 @@ class Effects(Struct, frozen=True):
 
 
 class Cycle:
-    """Carries the state's changes on to waiting calls and to the API server. `releases` knows which gates come off."""
+    """Carries the state's changes on to waiting calls and to the API server.
+
+    `releases` knows which gates come off, `statuses` what was asked for last.
+    """
 
     def __init__(self, cluster: Cluster, planner: Planner, barrier: Barrier, turns: Turns, effects: Effects) -> None:
         self.releases = Releases(cluster)
+        self.statuses = GroupStatuses(cluster.gangs)
         self._cluster = cluster
         self._planner = planner
         self._barrier = barrier
         self._turns = turns
         self._effects = effects
-        self._statuses = GroupStatuses(cluster.gangs)
         self._wakeups = WakeUps(cluster, planner.standings)
         self._complaints = Complaints(cluster.gangs)
         self._notices = Notices(cluster, planner.standings)
@@ -81,7 +84,7 @@ class Cycle:
             started_s = clock()
             self.step(started_s, may_plan=ready)
             await asyncio.sleep(rest_s(clock() - started_s))
-            await _wait(changed, self._next_s() if ready else clock() + UNREADY_PAUSE_S)
+            await _wait(changed, self.next_s() if ready else clock() + UNREADY_PAUSE_S)
             changed.clear()
 
     def step(self, now_s: float, *, may_plan: bool = True) -> None:
@@ -115,7 +118,7 @@ class Cycle:
         announcements += self._notices.take_due_of_strays(strays)
         for announcement in announcements:
             self._effects.announce(announcement)
-        for status in [status for key in touched for status in self._statuses.take_due(key)]:
+        for status in [status for key in touched for status in self.statuses.take_due(key)]:
             self._effects.report(status)
 
         # 5. Forget pods and gangs that are gone.
@@ -128,7 +131,8 @@ class Cycle:
             self._planner.sleepers.forget(uid)
             self._wakeups.forget(uid)
 
-    def _next_s(self) -> float | None:
+    def next_s(self) -> float | None:
+        """Return when something is due next without any change, on the event loop's clock."""
         clocks = (
             self._planner.next_deadline_s,
             self._turns.next_deadline_s,

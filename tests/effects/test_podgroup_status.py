@@ -14,13 +14,20 @@ from extender.watch.sources import POD_GROUP_PATHS
 from tests.apiserver_stub import ApiServerStub, answer
 from tests.eventually import eventually
 
+OUT_OF_DATE = 99
+"""So many run in a report that is not current when it is asked about."""
+
+
+def is_current(report: StatusReport) -> bool:
+    return report.status.running != OUT_OF_DATE
+
 
 @pytest.fixture
 async def writer(stub: ApiServerStub, api: ApiServer, metrics: Metrics) -> AsyncIterator[PodGroupStatusWriter]:
     for version in (POD_GROUP_PATHS[KOORDINATOR], POD_GROUP_PATHS[VOLCANO]):
         metadata = {"name": "g", "namespace": "default", "uid": "u"}
         await stub.put(f"{version}/namespaces/default/podgroups/g", {"metadata": metadata})
-    writer = PodGroupStatusWriter(api, metrics, POD_GROUP_PATHS, settling_s=0.02)
+    writer = PodGroupStatusWriter(api, metrics, POD_GROUP_PATHS, is_current, settling_s=0.02, lost_s=0.02)
     task: asyncio.Task[None] = asyncio.create_task(writer.run())
     yield writer
     task.cancel()
@@ -80,11 +87,31 @@ async def test_an_api_server_that_is_busy_is_asked_again(
     assert len(stub.calls_of("patch")) == 3
 
 
+async def test_a_status_that_was_refused_is_written_when_the_right_is_there(
+    stub: ApiServerStub, writer: PodGroupStatusWriter, metrics: Metrics
+) -> None:
+    """An operator makes no pods before it reads Inqueue."""
+    stub.answer_next("patch", *[answer(403)] * 3)
+    writer.submit(a_report(VOLCANO, 3))
+    await eventually(lambda: results(metrics, "written") == 1)
+    assert results(metrics, "refused") == 3
+
+
+async def test_a_status_that_was_refused_and_is_out_of_date_by_now_is_left(
+    stub: ApiServerStub, writer: PodGroupStatusWriter, metrics: Metrics
+) -> None:
+    stub.answer_next("patch", answer(403))
+    writer.submit(a_report(VOLCANO, OUT_OF_DATE))
+    await eventually(lambda: results(metrics, "refused") == 1)
+    await asyncio.sleep(0.1)
+    assert len(stub.calls_of("patch")) == 1
+
+
 async def test_a_missing_right_is_no_reason_to_stop(
     stub: ApiServerStub, writer: PodGroupStatusWriter, metrics: Metrics
 ) -> None:
     stub.answer_next("patch", answer(403))
-    writer.submit(a_report(VOLCANO, 3))
+    writer.submit(a_report(VOLCANO, OUT_OF_DATE))
     await eventually(lambda: results(metrics, "refused") == 1)
     writer.submit(a_report(VOLCANO, 4))
     await eventually(lambda: results(metrics, "written") == 1)
