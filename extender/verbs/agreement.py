@@ -5,23 +5,29 @@ counts includes moments when one of the two knew of a pod a little earlier; what
 model.
 """
 
+from collections.abc import Iterable, Sequence
+
 import structlog
 
 from extender.decide import sample
+from extender.decide.fit import fit_node
 from extender.decide.node_reasons import PLUGINS
 from extender.decide.trial import Trial
 from extender.model.claim import BadGangClaim
+from extender.model.node import NodeRoom
 from extender.model.pod import Pod
+from extender.model.verdict import Reason
 from extender.observe.metrics import Metrics
 from extender.state.cluster import Cluster
 from extender.state.reservations import Stage
 from extender.wire.extender_v1 import ExtenderArgs
 
-COMPARED_NODES = 20
-"""Of a larger cluster, so many nodes per call that is compared."""
+COMPARED_NODES = 2
+"""Of a larger cluster, so many nodes per call: that is a twentieth of what the answer costs."""
 
 COMPARED_CALLS = 10
-"""Of a larger cluster, one call in so many is compared, which costs as much as the rest of its answer."""
+"""Where pods mean something to one another all nodes have to be looked at for it, so that one call in so many is
+compared, on as many more nodes."""
 
 WE_REFUSE = "we_refuse"
 """kube-scheduler offers a node that the model does not let the pod go to."""
@@ -45,26 +51,38 @@ class Agreement:
     def compare(self, args: ExtenderArgs) -> None:
         """Compare on some nodes; call it before the call changes what is reserved."""
         self._calls += 1
-        if self._calls % COMPARED_CALLS and self._cluster.node_count > sample.LEAST:
-            return
         pod = self._cluster.pods.get(args.pod.uid, args.pod)
-        uncertain = self._uncertain_nodes(pod)
-        if (uncertain and pod.shape.relations is not None) or isinstance(pod.gang, BadGangClaim):
+        if isinstance(pod.gang, BadGangClaim):
             return
-        trial = Trial(self._cluster.snapshot())
-        for name, offered in self._sample(args, pod):
-            if name not in uncertain:
-                self._compare_on(name, pod, trial, offered=offered)
+        if pod.shape.relations is None and not self._cluster.repels:
+            self._compare(pod, self._sample(args, pod, COMPARED_NODES), None)
+            return
+        has_turn = self._calls % COMPARED_CALLS == 0 or self._cluster.node_count <= sample.LEAST
+        if has_turn and (pod.shape.relations is None or not self._uncertain_nodes(pod)):
+            some = self._sample(args, pod, COMPARED_CALLS * COMPARED_NODES)
+            self._compare(pod, some, Trial(self._cluster.snapshot()))
 
-    def _sample(self, args: ExtenderArgs, pod: Pod) -> list[tuple[str, bool]]:
+    def _sample(self, args: ExtenderArgs, pod: Pod, count: int) -> list[tuple[NodeRoom, bool]]:
         """Return nodes to compare on, each with whether it was offered; some are only where all that pass are."""
-        rooms = self._cluster.snapshot().rooms
-        first = self._next % max(1, len(args.node_names))
-        self._next += COMPARED_NODES
-        names = [name for name in args.node_names[first : first + COMPARED_NODES] if name in rooms]
-        if len(rooms) > sample.LEAST or args.pod.nominated_node in args.node_names or pod.shape.is_provisional:
-            return [(name, True) for name in names]
-        return [(name, name in args.node_names) for name in rooms]
+        room_of, names = self._cluster.room_of, args.node_names
+        if self._cluster.node_count > sample.LEAST or args.pod.nominated_node in names or pod.shape.is_provisional:
+            first = self._next % max(1, len(names))
+            self._next += count
+            return [(room, True) for name in names[first : first + count] if (room := room_of(name)) is not None]
+        return [(room, name in names) for name, room in self._cluster.snapshot().rooms.items()]
+
+    def _compare(self, pod: Pod, nodes: Iterable[tuple[NodeRoom, bool]], trial: Trial | None) -> None:
+        """Compare on these nodes; with a `trial` where it is for other pods, too, to let the pod in."""
+        differing = []
+        for room, offered in nodes:
+            self._metrics.model_verdicts.inc()
+            reasons = trial.fit(pod.occupant, room.node.name) if trial else fit_node(pod.shape, room)
+            if offered == bool(reasons):
+                differing.append((room.node.name, reasons, offered))
+        uncertain = self._uncertain_nodes(pod) if differing else ()
+        for name, reasons, offered in differing:
+            if name not in uncertain:
+                self._disagree(pod, name, reasons, offered=offered)
 
     def _uncertain_nodes(self, pod: Pod) -> set[str]:
         """Return the nodes with room that kube-scheduler may not know of: only planned, or held for this pod."""
@@ -76,10 +94,8 @@ class Agreement:
             if slot.stage is planned or slot.holder == pod.uid
         }
 
-    def _compare_on(self, name: str, pod: Pod, trial: Trial, *, offered: bool) -> None:
-        self._metrics.model_verdicts.inc()
-        reasons = trial.fit(pod.occupant, name)
-        if offered == (not reasons) or (reasons and type(reasons[0]) not in PLUGINS):  # of cards it knows nothing
+    def _disagree(self, pod: Pod, name: str, reasons: Sequence[Reason], *, offered: bool) -> None:
+        if reasons and type(reasons[0]) not in PLUGINS:  # of cards it knows nothing
             return
         plugin, direction = (PLUGINS[type(reasons[0])], WE_REFUSE) if offered else ("unknown", WE_ALLOW)
         self._metrics.model_disagreements.labels(plugin, direction).inc()

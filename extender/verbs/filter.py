@@ -131,17 +131,17 @@ class Filter:
 
         A plan that was made within this call cannot have been refused by it: then `refusable_s` is None.
         """
-        offered = frozenset(args.node_names)
+        offered = args.node_names
         if slot.stage < Stage.BINDING:
             self._cluster.reservations.advance(key, slot, Stage.PLANNED)  # who is asked for is counted nowhere
-        if slot.node not in offered and offered == {args.pod.nominated_node}:
+        if slot.node not in offered and list(offered) == [args.pod.nominated_node]:
             return self._reject(args, explain_planned_elsewhere(key))  # all nodes are offered next
         here: Slot | None = slot
         if slot.node not in offered and refusable_s is not None and self._is_refused(args, slot):
             self._planner.refuse(pod, self._refused_nodes(pod, slot, args), refusable_s)
             here = self._cluster.reservations.slot_of(pod.uid)
         if here is not None and here.node not in offered and not self._name(here, args):
-            here = self._cluster.reservations.exchange(pod.uid, offered)
+            here = self._cluster.reservations.exchange(pod.uid, frozenset(offered))
         return self._accept(key, here) if here is not None else self._reject(args, self._reason(pod, key))
 
     def _name(self, slot: Slot, args: ExtenderArgs) -> bool:

@@ -55,11 +55,18 @@ def test_the_nominated_node_alone_says_nothing_of_the_others() -> None:
 
 
 def test_of_a_large_cluster_each_call_looks_at_other_nodes_and_at_few() -> None:
-    names = [f"n{index}" for index in range(8 * COMPARED_NODES)]
+    names = [f"n{index}" for index in range(80 * COMPARED_NODES)]
     rig = Rig(*[a_node(name, gpu=0) for name in names])
-    assert disagreements(compare(rig, a_pod("p"), *names, times=8 * COMPARED_CALLS)) == {
-        ("NodeResourcesFit", WE_REFUSE): 8 * COMPARED_NODES
-    }
+    found = disagreements(compare(rig, a_pod("p"), *names, times=80))
+    assert found == {("NodeResourcesFit", WE_REFUSE): len(names)}
+
+
+def test_of_pods_that_mean_something_to_one_another_one_call_in_some_looks_at_as_many_nodes_more() -> None:
+    names = [f"n{index}" for index in range(8 * COMPARED_NODES * COMPARED_CALLS)]
+    apart = Relations(anti_affinity=(AffinityTerm("host", (Requirement("app", "Exists"),), ("default",)),))
+    rig = Rig(*[a_node(name, gpu=0) for name in names])
+    found = disagreements(compare(rig, a_pod("p", shape=a_shape(relations=apart)), *names, times=8 * COMPARED_CALLS))
+    assert found == {("NodeResourcesFit", WE_REFUSE): len(names)}
 
 
 def test_nodes_with_room_that_is_only_planned_are_left_out() -> None:
