@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from e2e.bench.arrivals import ARRIVALS, pod_writes, send_all
 from e2e.bench.contenders import CONTENDERS, contending
+from e2e.bench.expenses import cpu_s
 from e2e.bench.gangs import members
 from e2e.bench.report import Row
 from e2e.bench.still_cluster import GPUS, still_cluster
-from e2e.bench.throughput import Shape, clear, place, speed, warm
+from e2e.bench.throughput import Shape, clear, pids_of, place, speed, warm
 from e2e.bench.waiting_load import waiting
 from e2e.cluster import Mode, Namespace, wait_for
 
@@ -37,9 +38,12 @@ def measure_backlog(modes: Sequence[Mode], *, nodes: int, pods: int, shape: Shap
 
 
 def _run(namespace: Namespace, mode: Mode, shape: Shape) -> dict[str, float]:
+    pids = pids_of(namespace.cluster, CONTENDERS[mode])
+    before = {name: cpu_s(pid) for name, pid in pids.items()}
     outcome = place(namespace, CONTENDERS[mode], "gang", shape, ARRIVALS["burst"])
+    spent = {f"{name} CPU s": cpu_s(pid) - before[name] for name, pid in pids.items()}
     clear(namespace)
-    return speed(outcome)
+    return {**speed(outcome), **spent}
 
 
 def _fill(namespace: Namespace, pods: int, nodes: int) -> None:

@@ -89,7 +89,7 @@ def _run(namespace: Namespace, contender: Contender, shape: Shape, writers: int)
     """Bind the gangs once and return the figures."""
     cluster, pods = namespace.cluster, shape.gangs * shape.members
     warm(namespace, contender)
-    pids = _pids(cluster, contender)
+    pids = pids_of(cluster, contender)
     asks = "extender" in pids
     before = opening_bill(cluster, pids, asks=asks)
     outcome = place(namespace, contender, "gang", shape, writers)
@@ -168,7 +168,8 @@ def _paths(cluster: Cluster, collection: str) -> list[str]:
     return [f"{collection}/{each['metadata']['name']}" for each in cluster.api.get(collection)["items"]]
 
 
-def _pids(cluster: Cluster, contender: Contender) -> dict[str, int]:
+def pids_of(cluster: Cluster, contender: Contender) -> dict[str, int]:
+    """Return the processes that work for a contender, by their names in a row."""
     beside = extender_pid(cluster, contender)
     pids = {"scheduler": cluster.processes[GANG_SCHEDULER].pid, "API server": cluster.processes["kube-apiserver"].pid}
     return pids | ({"extender": beside} if beside else {})
