@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
+from extender.decide.absent import expect_followers
 from extender.decide.clearing import Clearance, Fits, clear_room, split_by_member
 from extender.decide.preemption import leavers, victims_for
 from extender.decide.room import nodes_with_room
@@ -49,7 +50,8 @@ class Clearing:
             return None
         snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
         shapes = [pod.shape for pod in members]
-        clearance = self._by_preemption(members, snapshot, fits, keys)
+        shapes += [each.shape for gang in gangs for each in expect_followers(gang)]
+        clearance = self._by_preemption(members, shapes, snapshot, fits, keys)
         parts = _parts(clearance, snapshot) if clearance else {}
         if NOBODY in parts:  # followers are not there to preempt for themselves
             clearance, parts = None, {}
@@ -65,12 +67,18 @@ class Clearing:
         return all(pod.preempts for pod in members) and self._cluster.occupants.has_below(lowest)
 
     def _by_preemption(
-        self, members: Sequence[Pod], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
+        self,
+        members: Sequence[Pod],
+        shapes: Sequence[PodShape],
+        snapshot: Snapshot,
+        fits: Fits,
+        keys: Collection[GangKey],
     ) -> Clearance | None:
+        """Look at nodes of the members only: nobody is killed for followers, who fit where there is room already."""
         useful = self._useful_nodes({pod.shape for pod in members}) if self._may_preempt(members) else ()
         others = self._others(useful, keys)
         victims = victims_for(members, others, self._cluster.budgets.values(), self._gangs_at_risk(others))
-        return clear_room(fits, snapshot, victims, [pod.shape for pod in members])
+        return clear_room(fits, snapshot, victims, shapes)
 
     def _by_waiting(
         self, shapes: Sequence[PodShape], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
