@@ -15,7 +15,7 @@ from extender.decide.preemption import leavers, victims_for
 from extender.decide.room import nodes_with_room
 from extender.decide.topology import is_torn
 from extender.decide.trial import Trial
-from extender.model.claim import GangKey
+from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
 from extender.model.member import NOBODY
 from extender.model.node import NodeRoom
@@ -60,7 +60,8 @@ class Clearing:
         if clearance is None:
             return None
         leaving = frozenset(pod.uid for pod in clearance.leaving)
-        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts)
+        followers = frozenset(followers_key(gang.job) for gang in gangs if gang.followers)
+        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts, followers)
 
     def _may_preempt(self, members: Sequence[Pod]) -> bool:
         lowest = min(pod.priority for pod in members)
@@ -105,12 +106,10 @@ class Clearing:
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
             if pod.occupies_node and not pod.terminating and pod.node_name in rooms:
                 trial.evict(pod.occupant, pod.node_name)
-        for placement in earmark.placements:
-            slot = self._cluster.reservations.slot_of(placement.uid)
-            if slot is not None:
-                if trial.room(slot.node).is_overcommitted:  # somebody whom we do not place came first
-                    return False
-                continue
+        held = [self._cluster.reservations.slot_of(uid) for uid in placed]
+        if any(slot and trial.room(slot.node).is_overcommitted for slot in held):  # by somebody whom we do not place
+            return False
+        for placement in self._cluster.reservations.without_room(earmark):
             if placement.node not in rooms or trial.fit(placement.occupant, placement.node):
                 return False
             trial.seat(placement)

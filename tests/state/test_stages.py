@@ -211,3 +211,35 @@ def test_room_that_only_the_workers_can_use_is_kept_for_a_master_that_has_waited
     rig.delete(a_pod("s1"))
     rig.later()
     assert rig.node_for(master) == "n1"
+
+
+def test_what_is_held_for_workers_while_pods_are_killed_for_their_master_is_charged_once() -> None:
+    rig, _ = preempting_rig(workers_gpu=3)
+    rig.later()
+    assert rig.reserved() == 2
+    assert rig.ask(for_workers("late", created_at=50), ["n2"]).accepted
+
+
+def test_room_freed_while_pods_are_killed_for_a_master_is_looked_at_once() -> None:
+    rig, _ = preempting_rig(workers_gpu=2)
+    rig.later()
+    rig.cluster.changes.free_room()
+    rig.later()
+    assert rig.reserved() == 2
+    assert not rig.cluster.changes.room_freed, "the cycle comes to rest"
+
+
+def test_what_one_worker_still_waits_for_is_kept_beside_what_another_one_holds() -> None:
+    rig, master = preempting_rig(workers_gpu=2)
+    going = a_pod("going", node="n2", priority=20)
+    rig.create(going)
+    rig.terminate(going)
+    rig.later()
+    assert rig.cluster.victims_of(master)
+    assert rig.reserved() == 1
+    rig.delete(going)
+    late = for_workers("late", created_at=50)
+    assert not rig.ask(late, ["n2"]).accepted
+    rig.later()
+    assert rig.reserved() == 2
+    assert not rig.ask(late, ["n2"]).accepted
