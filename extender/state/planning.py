@@ -206,10 +206,11 @@ class Planner:
         return set(admissions)
 
     def _give_back(self, gangs: Iterable[Gang]) -> None:
-        """End the room of gangs that wait for others."""
+        """End the room of gangs that wait for others, and of those who would follow them."""
         for gang in gangs:
             if not gang.satisfied:
                 self._cluster.reservations.end_up_to(gang.key, Stage.HELD)
+                self._cluster.reservations.end_up_to(followers_key(gang.job), Stage.PLANNED)
 
     def _lacks_room(self, key: GangKey) -> bool:
         gang = self._cluster.gangs.get(key)

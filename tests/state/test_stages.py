@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from extender.model.claim import GangClaim, GangKey, job_key
+from extender.model.claim import GangClaim, GangKey, Terms, job_key
 from extender.model.job import JobRole, TrainingJob
 from extender.model.node import Node
 from extender.model.pod import Occupant, Pod, Tags
@@ -243,3 +243,15 @@ def test_what_one_worker_still_waits_for_is_kept_beside_what_another_one_holds()
     rig.later()
     assert rig.reserved() == 2
     assert not rig.ask(late, ["n2"]).accepted
+
+
+def test_a_master_that_waits_for_another_gang_holds_no_room_for_its_workers() -> None:
+    rig = Rig(a_node("n1", gpu=3))
+    rig.cluster.upsert_job(TORCH_JOB)
+    master = torch_pod("master", "master")
+    assert isinstance(master.gang, GangClaim)
+    terms = Terms(groups=(master.gang.key, GangKey("default/absent")))
+    rig.create(structs.replace(master, gang=structs.replace(master.gang, terms=terms)))
+    rig.later()
+    assert rig.reserved() == 0
+    assert rig.ask(a_pod("late", gpu=3, created_at=50)).accepted
