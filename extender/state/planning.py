@@ -52,7 +52,7 @@ class Planner:
         self._refused: set[GangKey] = set()
         """Gangs of which a node is refused now."""
         self._resting: set[GangKey] = set()
-        """Gangs with nobody to place, who need no look when room is freed."""
+        """Gangs with nobody to place, be it that all have finished, who need no look when room is freed."""
         self._news: list[Announcement] = []
         self._has_planned = False
 
@@ -155,7 +155,7 @@ class Planner:
                 gangs.append(gang)
                 continue
             self._forget(key)
-            if gang is not None:
+            if key in self._cluster.gangs and not self._cluster.reservations.get(key):  # nor is anything being posted
                 self._resting.add(key)
         return sorted(gangs, key=self._rank)
 
