@@ -47,7 +47,7 @@ def clear_room(
 ) -> Clearance | None:
     """Return as few and as cheap pods as possible without which the members fit; None where they never do.
 
-    `shapes` are those of the members, one for each.
+    `shapes` are those of all who must find room, one for each.
     """
     search = _Search(fits, snapshot, candidates, shapes)
     if not search.suffice(candidates):

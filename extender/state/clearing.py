@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
+from extender.decide.absent import expect_followers
 from extender.decide.clearing import Clearance, Fits, clear_room, split_by_member
 from extender.decide.preemption import leavers, victims_for
 from extender.decide.room import nodes_with_room
 from extender.decide.topology import is_torn
 from extender.decide.trial import Trial
-from extender.model.claim import GangKey
+from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
 from extender.model.member import NOBODY
 from extender.model.node import NodeRoom
@@ -49,7 +50,8 @@ class Clearing:
             return None
         snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
         shapes = [pod.shape for pod in members]
-        clearance = self._by_preemption(members, snapshot, fits, keys)
+        shapes += [each.shape for gang in gangs for each in expect_followers(gang)]
+        clearance = self._by_preemption(members, shapes, snapshot, fits, keys)
         parts = _parts(clearance, snapshot) if clearance else {}
         if NOBODY in parts:  # followers are not there to preempt for themselves
             clearance, parts = None, {}
@@ -58,19 +60,26 @@ class Clearing:
         if clearance is None:
             return None
         leaving = frozenset(pod.uid for pod in clearance.leaving)
-        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts)
+        followers = frozenset(followers_key(gang.job) for gang in gangs if gang.followers)
+        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts, followers)
 
     def _may_preempt(self, members: Sequence[Pod]) -> bool:
         lowest = min(pod.priority for pod in members)
         return all(pod.preempts for pod in members) and self._cluster.occupants.has_below(lowest)
 
     def _by_preemption(
-        self, members: Sequence[Pod], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
+        self,
+        members: Sequence[Pod],
+        shapes: Sequence[PodShape],
+        snapshot: Snapshot,
+        fits: Fits,
+        keys: Collection[GangKey],
     ) -> Clearance | None:
+        """Look at nodes of the members only: nobody is killed for followers, who fit where there is room already."""
         useful = self._useful_nodes({pod.shape for pod in members}) if self._may_preempt(members) else ()
         others = self._others(useful, keys)
         victims = victims_for(members, others, self._cluster.budgets.values(), self._gangs_at_risk(others))
-        return clear_room(fits, snapshot, victims, [pod.shape for pod in members])
+        return clear_room(fits, snapshot, victims, shapes)
 
     def _by_waiting(
         self, shapes: Sequence[PodShape], snapshot: Snapshot, fits: Fits, keys: Collection[GangKey]
@@ -97,12 +106,10 @@ class Clearing:
         for pod in [self._cluster.pods[uid] for uid in earmark.leaving if uid in self._cluster.pods]:
             if pod.occupies_node and not pod.terminating and pod.node_name in rooms:
                 trial.evict(pod.occupant, pod.node_name)
-        for placement in earmark.placements:
-            slot = self._cluster.reservations.slot_of(placement.uid)
-            if slot is not None:
-                if trial.room(slot.node).is_overcommitted:  # somebody whom we do not place came first
-                    return False
-                continue
+        held = [self._cluster.reservations.slot_of(uid) for uid in placed]
+        if any(slot and trial.room(slot.node).is_overcommitted for slot in held):  # by somebody whom we do not place
+            return False
+        for placement in self._cluster.reservations.without_room(earmark):
             if placement.node not in rooms or trial.fit(placement.occupant, placement.node):
                 return False
             trial.seat(placement)

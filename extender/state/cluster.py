@@ -92,8 +92,8 @@ class Cluster:
         wanted = (self._ledger.generation, self.earmarks.generation, *(min(each.keys) for each in earmarks))
         if self._reduced[0] != wanted:
             trial = Trial(self.snapshot())
-            for placement in [placement for each in earmarks for placement in each.placements]:
-                if placement.node in self._ledger.rooms and self.reservations.slot_of(placement.uid) is None:
+            for placement in [placement for each in earmarks for placement in self.reservations.without_room(each)]:
+                if placement.node in self._ledger.rooms:
                     trial.place(placement.occupant, placement.node)
             self._reduced = wanted, trial.as_snapshot()
         return self._reduced[1]

@@ -19,7 +19,7 @@ class Earmark(Struct, frozen=True):
     """Where gangs that are bound together go once `leaving` are gone; it ends at `until_s`.
 
     `parts` are the pods that each member may have killed for it; there are none where the gangs just wait for them to
-    end. `seniority` is that of the gangs.
+    end. `seniority` is that of the gangs. Room for members that do not exist yet is held under the keys in `followers`.
     """
 
     keys: frozenset[GangKey]
@@ -28,6 +28,7 @@ class Earmark(Struct, frozen=True):
     leaving: frozenset[PodUid]
     until_s: float
     parts: Mapping[PodUid, tuple[PodUid, ...]] = {}
+    followers: frozenset[GangKey] = frozenset()
 
 
 class Earmarks:

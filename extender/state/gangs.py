@@ -37,6 +37,10 @@ class GangIndex:
         """Yield the key of every gang with a pod, whatever its phase."""
         return iter(self._members)
 
+    def __contains__(self, key: GangKey) -> bool:
+        """Whether the gang has a pod, whatever its phase."""
+        return key in self._members
+
     def put(self, pod: Pod) -> None:
         """Add or change a member; pods without a valid claim are passed over."""
         if isinstance(pod.gang, GangClaim):

@@ -11,8 +11,6 @@ class Occupants:
 
     def __init__(self) -> None:
         self.terminating: dict[PodUid, Pod] = {}
-        self.awaiting: dict[PodUid, Pod] = {}
-        """Those whose device plugin has yet to take them up."""
         self._by_node: dict[str, dict[PodUid, Pod]] = {}
         self._priorities: Counter[int] = Counter()
 
@@ -20,15 +18,12 @@ class Occupants:
         """Take a pod's new state for its last one; None where it was, or is, not there."""
         if before is not None and before.occupies_node:
             self.terminating.pop(before.uid, None)
-            self.awaiting.pop(before.uid, None)
             self._leave(before)
         if pod is not None and pod.occupies_node:
             self._by_node.setdefault(pod.node_name, {})[pod.uid] = pod
             self._priorities[pod.priority] += 1
             if pod.terminating:
                 self.terminating[pod.uid] = pod
-            if pod.awaits_plugin:
-                self.awaiting[pod.uid] = pod
 
     def _leave(self, before: Pod) -> None:
         here = self._by_node[before.node_name]
@@ -47,6 +42,10 @@ class Occupants:
         """Return the pods on these nodes that may go for others: not those that are going, or come back there."""
         here = (pod for node in nodes for pod in self._by_node.get(node, {}).values())
         return [pod for pod in here if not (pod.terminating or pod.stays_with_node)]
+
+    def awaiting_on(self, node: str) -> list[Pod]:
+        """Return the pods on the node that its device plugin has yet to take up."""
+        return [pod for pod in self._by_node.get(node, {}).values() if pod.awaits_plugin]
 
     def count(self, node: str) -> int:
         """Return how many pods stand on the node."""

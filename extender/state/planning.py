@@ -52,7 +52,7 @@ class Planner:
         self._refused: set[GangKey] = set()
         """Gangs of which a node is refused now."""
         self._resting: set[GangKey] = set()
-        """Gangs with nobody to place, who need no look when room is freed."""
+        """Gangs with nobody to place, be it that all have finished, who need no look when room is freed."""
         self._news: list[Announcement] = []
         self._has_planned = False
 
@@ -155,7 +155,7 @@ class Planner:
                 gangs.append(gang)
                 continue
             self._forget(key)
-            if gang is not None:
+            if key in self._cluster.gangs and not self._cluster.reservations.get(key):  # nor is anything being posted
                 self._resting.add(key)
         return sorted(gangs, key=self._rank)
 
@@ -183,13 +183,15 @@ class Planner:
         # 2. If one has none, what can be done for it?
         if lacking:
             if not goes_ahead:  # what one of them cannot use alone may be what another one lacks
-                self._give_back([each for each in gangs if each.key not in lacking], held_before)
+                self._give_back([each for each in gangs if each.key not in lacking])
             self._patience.make_way(gangs, [admissions.get(key) for key in lacking], now_s)
             for each in gangs if self._goes_ahead(gangs) else ():
                 self._hold_ahead(each, now_s)
         else:
             for each in gangs:
                 self._patience.forget(each.key)
+        if any(held_before[each.key] - self._held_room(each) for each in gangs):  # what is held again was never free
+            self._cluster.changes.free_room()
 
         # 3. What are their members told?
         for each in gangs:
@@ -203,13 +205,12 @@ class Planner:
                 self._stand(each, WaitsForGang(lacking[0]), now_s)
         return set(admissions)
 
-    def _give_back(self, gangs: Iterable[Gang], held_before: Mapping[GangKey, Counter[tuple[str, PodShape]]]) -> None:
-        """End the room of gangs that wait for others; it counts as freed where it was held before this plan."""
+    def _give_back(self, gangs: Iterable[Gang]) -> None:
+        """End the room of gangs that wait for others, and of those who would follow them."""
         for gang in gangs:
             if not gang.satisfied:
                 self._cluster.reservations.end_up_to(gang.key, Stage.HELD)
-                if held_before[gang.key] - self._held_room(gang):
-                    self._cluster.changes.free_room()
+                self._cluster.reservations.end_up_to(followers_key(gang.job), Stage.PLANNED)
 
     def _lacks_room(self, key: GangKey) -> bool:
         gang = self._cluster.gangs.get(key)
@@ -243,7 +244,6 @@ class Planner:
 
         # 2. Room that was meant for absent members is planned afresh, beside what members hold.
         reservations = self._cluster.reservations
-        before = self._held_room(gang)
         reservations.end(gang.key, [slot for slot in reservations.slots_of(gang.key) if not slot.holder])
         reservations.end_up_to(followers_key(gang.job), Stage.PLANNED)
         admission = self._try(gang, only_needed=goes_ahead)
@@ -260,8 +260,6 @@ class Planner:
             self.standings.drop(gang.key)
         elif self._lacks(gang) and not goes_ahead:
             reservations.end_up_to(gang.key, Stage.HELD)
-        if before - self._held_room(gang):
-            self._cluster.changes.free_room()
         return admission
 
     def _reserve(self, gang: Gang, placements: Iterable[Placement], now_s: float) -> None:
@@ -291,10 +289,9 @@ class Planner:
     def _promised(self, gang: Gang) -> list[Placement]:
         """Return where members without room go once others have gone."""
         earmark = self._cluster.earmarks.get(gang.key)
-        slot_of, rooms = self._cluster.reservations.slot_of, self._cluster.snapshot().rooms
-        members = {pod.uid for pod in gang.waiting if slot_of(pod.uid) is None}
-        members |= set() if self._cluster.reservations.get(followers_key(gang.job)) else {NOBODY}
-        found = [each for each in (earmark.placements if earmark else ()) if each.uid in members and each.node in rooms]
+        wanted = self._cluster.reservations.without_room(earmark) if earmark else []
+        members, rooms = {NOBODY, *(pod.uid for pod in gang.waiting)}, self._cluster.snapshot().rooms
+        found = [each for each in wanted if each.uid in members and each.node in rooms]
         nodes = {each.node for each in found} | {slot.node for slot in self._member_slots(gang)}
         return [] if is_torn(gang, nodes, self._cluster.network.topology) else found
 

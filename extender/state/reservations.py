@@ -16,6 +16,7 @@ BINDING a slot's time is limited; a post has its own end. A post of which nobody
 leaves the slot in doubt: it stays BINDING, for a limited time, until the watch or another post tells.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -27,6 +28,7 @@ from extender.model.member import Member
 from extender.model.pod import Occupant, Pod, PodShape, PodUid, Tags
 from extender.model.verdict import Placement
 from extender.state.changes import Changes
+from extender.state.earmarks import Earmark
 from extender.state.ledger import Ledger
 
 
@@ -110,6 +112,19 @@ class Reservations:
     def nodes(self) -> set[str]:
         """Return the nodes on which room is held."""
         return {slot.node for reservation in self for slot in reservation.slots}
+
+    def without_room(self, earmark: Earmark) -> list[Placement]:
+        """Return what of an earmark no room is held for yet; that of followers is held under their job's key."""
+        slots = [slot for key in earmark.followers for slot in self.slots_of(key)]
+        held = Counter((slot.node, slot.shape, slot.role) for slot in slots)
+        lacking = []
+        for placement in earmark.placements:
+            seat = None if placement.uid else (placement.node, placement.shape, placement.role)
+            if seat and held[seat]:
+                held[seat] -= 1
+            elif placement.uid not in self._by_holder:
+                lacking.append(placement)
+        return lacking
 
     def reserve(self, key: GangKey, placements: Iterable[Placement], now_s: float) -> None:
         """Take room for the placements, beside what the gang holds already."""

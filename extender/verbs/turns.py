@@ -179,8 +179,8 @@ class Turns:
         posting = self._posting.get(queue, "")
         if self._is_unbound(posting):
             return self._cluster.pods[posting]
-        awaiting = self._cluster.occupants.awaiting.values()
-        return next((pod for pod in awaiting if self._queue_of(pod, pod.node_name) == queue), None)
+        awaiting = self._cluster.occupants.awaiting_on(queue.node)
+        return next((pod for pod in awaiting if self._queue_of(pod, queue.node) == queue), None)
 
     def _is_unbound(self, uid: PodUid) -> bool:
         pod = self._cluster.pods.get(uid)

@@ -6,8 +6,10 @@ import pytest
 from msgspec import structs
 
 from extender.model.claim import GangClaim, GangKey, Terms
+from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.model.pod_group import PodGroup
+from extender.state.reservations import Stage
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import BINDING_S, Rig
 
@@ -129,6 +131,55 @@ def test_a_gang_whose_last_pod_changed_its_claim_leaves_nothing_behind() -> None
     rig.create(structs.replace(pod, gang=GangClaim(GangKey("default/h"), 1)))
     rig.later()
     assert rig.planner.standings.get(GangKey("default/g")) is None
+
+
+def test_freed_room_costs_no_look_at_gangs_whose_pods_are_all_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(a_node("n1", gpu=1))
+    rig.create(*[a_pod(f"p{i}", gang=f"g{i}", min_available=1, node="n1", finished=True) for i in range(20)])
+    rig.later()
+    looked_at: list[GangKey] = []
+    get = rig.cluster.gangs.get
+
+    def noted(key: GangKey) -> Gang | None:
+        looked_at.append(key)
+        return get(key)
+
+    monkeypatch.setattr(rig.cluster.gangs, "get", noted)
+    rig.cluster.changes.free_room()
+    rig.planner.plan_gangs(rig.now_s)
+    assert looked_at == []
+
+
+def test_a_pod_that_joins_a_finished_gang_is_planned_and_so_is_a_gang_that_is_declared_late() -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    undeclared = GangClaim(GangKey("default/late"), pod_group="scheduling.volcano.sh")
+    rig.create(
+        a_pod("done", gang="again", min_available=1, node="n1", finished=True),
+        structs.replace(a_pod("early"), gang=undeclared),
+    )
+    rig.later()
+    assert rig.reserved() == 0
+    rig.create(a_pod("new", gang="again", min_available=1, created_at=5))
+    rig.cluster.upsert_pod_group(PodGroup("scheduling.volcano.sh", GangKey("default/late"), min_available=1))
+    rig.later()
+    assert rig.reserved() == 2
+
+
+def test_room_of_a_post_that_fails_once_its_gang_is_declared_no_more_goes_to_others() -> None:
+    rig = Rig(a_node("n1", gpu=1))
+    key, api = GangKey("default/g"), "scheduling.volcano.sh"
+    rig.cluster.upsert_pod_group(PodGroup(api, key, min_available=1))
+    pod = structs.replace(a_pod("w"), gang=GangClaim(key, pod_group=api))
+    rig.create(pod)
+    rig.later()
+    rig.cluster.reservations.advance(key, rig.slot(pod), Stage.BINDING)
+    rig.cluster.remove_pod_group(api, key)
+    rig.later()
+    assert rig.reserved() == 1, "it may be bound there"
+    rig.cluster.reservations.fall_back(pod.uid, "n1", rig.now_s)
+    rig.cluster.changes.free_room()
+    rig.later()
+    assert rig.reserved() == 0
 
 
 def bound_together(gang: str, other: str, count: int, **options: Any) -> list[Pod]:

@@ -1,13 +1,16 @@
 """Members that come later: those the job's templates foretell, and those that are only made once others run."""
 
+from typing import Any
+
 from msgspec import structs
 
-from extender.model.claim import GangClaim, GangKey, job_key
+from extender.model.claim import GangClaim, GangKey, Terms, job_key
 from extender.model.job import JobRole, TrainingJob
+from extender.model.node import Node
 from extender.model.pod import Occupant, Pod, Tags
 from extender.state.expiry import FOLLOWERS_S
 from tests.builders import a_node, a_pod, a_shape
-from tests.rig import GATHERING_S, Rig
+from tests.rig import GATHERING_S, PATIENCE_S, Rig
 
 
 def a_role(name: str, replicas: int, *, gpu: int = 1, minimum: int | None = None) -> JobRole:
@@ -157,3 +160,98 @@ def test_a_node_that_was_refused_by_mistake_is_tried_again_at_once_and_then_ever
         assert rig.reserved() == 0
         rig.later(0.1)
         assert rig.reserved() == 1
+
+
+MASTERS, WORKERS = {"for": "masters"}, {"for": "workers"}
+
+
+def for_workers(name: str, **options: Any) -> Pod:
+    """Return a pod that is let on the workers' nodes only."""
+    return a_pod(name, shape=a_shape(node_selector=WORKERS), **options)
+
+
+def apart_rig(*nodes: Node, priority: int = 0) -> tuple[Rig, Pod]:
+    """Return a cluster where a job's master and its workers may not be on the same nodes, and the master."""
+    rig = Rig(*nodes)
+    master, workers = TORCH_JOB.roles
+    confined = structs.replace(workers, sample=Occupant(a_shape(node_selector=WORKERS), Tags("default", {})))
+    rig.cluster.upsert_job(structs.replace(TORCH_JOB, roles=(master, confined)))
+    pod = a_pod("master", shape=a_shape(node_selector=MASTERS), priority=priority, created_at=10)
+    return rig, of_job(pod, "TorchJob", role="master")
+
+
+def preempting_rig(workers_gpu: int) -> tuple[Rig, Pod]:
+    """Return a master that may have a pod killed on its full node, beside a node for its two workers."""
+    rig, master = apart_rig(
+        a_node("n1", gpu=1, labels=MASTERS), a_node("n2", gpu=workers_gpu, labels=WORKERS), priority=10
+    )
+    rig.create(a_pod("low", node="n1"), master)
+    return rig, master
+
+
+def test_pods_are_killed_for_a_master_whose_workers_fit_where_it_may_not_be_itself() -> None:
+    rig, master = preempting_rig(workers_gpu=2)
+    rig.later()
+    assert [pod.name for pod in rig.cluster.victims_of(master)] == ["low"]
+    assert rig.reserved() == 2, "the workers' room is held meanwhile"
+    rig.delete(a_pod("low"))
+    rig.later()
+    assert rig.node_for(master) == "n1"
+    assert rig.reserved() == 3
+
+
+def test_room_that_only_the_workers_can_use_is_kept_for_a_master_that_has_waited_long_enough() -> None:
+    rig, master = apart_rig(a_node("n1", labels=MASTERS), a_node("n2", labels=WORKERS))
+    rig.create(*[a_pod(f"s{i}", node="n2") for i in range(2)], master)
+    rig.later()
+    rig.later(PATIENCE_S)
+    rig.delete(a_pod("s0"))
+    rig.later()
+    assert not rig.ask(for_workers("late", created_at=50), ["n2"]).accepted
+    rig.delete(a_pod("s1"))
+    rig.later()
+    assert rig.node_for(master) == "n1"
+
+
+def test_what_is_held_for_workers_while_pods_are_killed_for_their_master_is_charged_once() -> None:
+    rig, _ = preempting_rig(workers_gpu=3)
+    rig.later()
+    assert rig.reserved() == 2
+    assert rig.ask(for_workers("late", created_at=50), ["n2"]).accepted
+
+
+def test_room_freed_while_pods_are_killed_for_a_master_is_looked_at_once() -> None:
+    rig, _ = preempting_rig(workers_gpu=2)
+    rig.later()
+    rig.cluster.changes.free_room()
+    rig.later()
+    assert rig.reserved() == 2
+    assert not rig.cluster.changes.room_freed, "the cycle comes to rest"
+
+
+def test_what_one_worker_still_waits_for_is_kept_beside_what_another_one_holds() -> None:
+    rig, master = preempting_rig(workers_gpu=2)
+    going = a_pod("going", node="n2", priority=20)
+    rig.create(going)
+    rig.terminate(going)
+    rig.later()
+    assert rig.cluster.victims_of(master)
+    assert rig.reserved() == 1
+    rig.delete(going)
+    late = for_workers("late", created_at=50)
+    assert not rig.ask(late, ["n2"]).accepted
+    rig.later()
+    assert rig.reserved() == 2
+    assert not rig.ask(late, ["n2"]).accepted
+
+
+def test_a_master_that_waits_for_another_gang_holds_no_room_for_its_workers() -> None:
+    rig = Rig(a_node("n1", gpu=3))
+    rig.cluster.upsert_job(TORCH_JOB)
+    master = torch_pod("master", "master")
+    assert isinstance(master.gang, GangClaim)
+    terms = Terms(groups=(master.gang.key, GangKey("default/absent")))
+    rig.create(structs.replace(master, gang=structs.replace(master.gang, terms=terms)))
+    rig.later()
+    assert rig.reserved() == 0
+    assert rig.ask(a_pod("late", gpu=3, created_at=50)).accepted

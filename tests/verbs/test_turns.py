@@ -12,6 +12,7 @@ from extender.model.node import Node
 from extender.model.pod import Pod
 from extender.verbs.bind import POSTING_S, TURN_AFTER_S
 from extender.verbs.turns import PLUGIN_S
+from extender.wire.cards.handshake import Handshake
 from extender.wire.cards.node_lock import LockUse
 from tests.bind_rig import BindRig
 from tests.builders import GIB, a_node, a_pod, a_shape, some_cards
@@ -57,6 +58,27 @@ def take_up(rig: BindRig, *pods: Pod) -> None:
     """Show the pods taken up by the plugin."""
     for pod in pods:
         rig.create(structs.replace(rig.cluster.pods[pod.uid], awaits_plugin=False))
+
+
+async def test_a_queue_costs_no_look_at_pods_of_other_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"n{number}" for number in range(12)]
+    rig = BindRig(*[structs.replace(a_gpu_node(name, CardManager.HAMI), labels={"name": name}) for name in names])
+    for name in names:
+        first, second = (a_sharer(f"{turn}-{name}", manager=CardManager.HAMI) for turn in ("first", "second"))
+        shape = structs.replace(second.shape, node_selector=(("name", name),))
+        rig.create(structs.replace(first, node_name=name, awaits_plugin=True))
+        await calls_of(rig, structs.replace(second, shape=shape))
+    assert rig.binder.posted == []
+    looked_at: list[str] = []
+    handshake_on = rig.turns.handshake_on
+
+    def noted(pod: Pod, node: str) -> Handshake | None:
+        looked_at.append(node)
+        return handshake_on(pod, node)
+
+    monkeypatch.setattr(rig.turns, "handshake_on", noted)
+    rig.turns.reconsider(rig.now_s)
+    assert {looked_at.count(name) for name in names} == {2}, "once for whose turn it is, once for since when"
 
 
 async def test_the_next_pod_of_the_same_size_is_bound_when_the_one_before_it_is_taken_up() -> None:
