@@ -41,13 +41,14 @@ class Clearing:
 
         With `may_wait` pods of any priority may be waited for.
         """
-        members = [pod for gang in gangs if not gang.satisfied for pod in gang.waiting]
-        seniority = min(gang.seniority for gang in gangs)
+        needy = [gang for gang in gangs if not gang.satisfied]
+        members = [pod for gang in needy for pod in gang.waiting]
+        seniority = min(gang.seniority for gang in needy)
         keys = frozenset(gang.key for gang in gangs)
         someone_goes = may_wait or bool(self._cluster.occupants.terminating) or self._may_preempt(members)
         if not someone_goes and len(gangs) == 1:  # surplus members of one may have the room of another
             return None
-        snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
+        snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, needy[0].key))
         shapes = [pod.shape for pod in members]
         clearance = self._by_preemption(members, snapshot, fits, keys)
         parts = _parts(clearance, snapshot) if clearance else {}
@@ -58,7 +59,8 @@ class Clearing:
         if clearance is None:
             return None
         leaving = frozenset(pod.uid for pod in clearance.leaving)
-        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts)
+        lacking = frozenset(gang.key for gang in needy)
+        return Earmark(lacking, seniority, clearance.placements, leaving, until_s, parts)
 
     def _may_preempt(self, members: Sequence[Pod]) -> bool:
         lowest = min(pod.priority for pod in members)
@@ -89,7 +91,8 @@ class Clearing:
         rooms = self._cluster.snapshot().rooms
         waiting = {pod.uid for gang in gangs for pod in gang.waiting}
         placed = {placement.uid for placement in earmark.placements if placement.uid != NOBODY}
-        if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
+        needy = {gang.key for gang in gangs if not gang.satisfied}
+        if not needy <= earmark.keys <= {gang.key for gang in gangs} or not waiting >= placed:
             return False
         if not all(self._is_enough_for(gang, placed) and not self._is_torn(gang, earmark) for gang in gangs):
             return False

@@ -25,6 +25,7 @@ from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, NoRoom, Placed, Placement
 from extender.state.clearing import Clearing
 from extender.state.cluster import Cluster
+from extender.state.earmarks import Earmark
 
 COLLECTING = 16
 """For so many gangs at a time room is kept as others end, the oldest first: those behind them would get none of it."""
@@ -73,16 +74,20 @@ class Patience:
         """
         if self.is_clearing(gangs) and not self._is_needless(gangs):
             return
-        self._drop_earmark(gangs[0].key)
+        rivals = self._let_go(gangs)
         if not all(isinstance(each, NoRoom) for each in lacking) or any(each.missing for each in gangs):
             return
-        waits = [self._wait(each, now_s) for each in gangs]
-        if any(self._is_too_large(each) for each in gangs):
+        needy = [each for each in gangs if not each.satisfied]
+        waits = [self._wait(each, now_s) for each in needy]
+        seniority = min(each.seniority for each in needy)
+        if any(self._is_too_large(each) for each in needy) or any(each.seniority <= seniority for each in rivals):
             return
-        until_s = now_s + min(each.waiting_s for each in gangs) * 2 ** max(wait.windows for wait in waits)
+        until_s = now_s + min(each.waiting_s for each in needy) * 2 ** max(wait.windows for wait in waits)
         may_wait = all(wait.ends_s <= now_s for wait in waits) and self._is_worth_a_search(waits[0])
         found = self._clearing.find(gangs, lambda snapshot: self._fit(gangs, snapshot), until_s, may_wait=may_wait)
         if found is not None:
+            for rival in rivals:
+                self._drop_earmark(min(rival.keys))
             self._cluster.earmarks.put(found)
         elif may_wait:
             waits[0].in_vain = self._generations
@@ -92,13 +97,39 @@ class Patience:
 
     def is_clearing(self, gangs: Sequence[Gang]) -> bool:
         """Whether room is kept for these gangs, in which they will still fit."""
-        earmark = self._cluster.earmarks.get(gangs[0].key)
+        earmark = self.kept_for(gangs)
         return earmark is not None and self._clearing.holds(earmark, gangs)
+
+    def kept_for(self, gangs: Sequence[Gang]) -> Earmark | None:
+        """Return what is kept for the first of these gangs that needs room and has an earmark."""
+        kept = (self._cluster.earmarks.get(each.key) for each in gangs if not each.satisfied)
+        return next((each for each in kept if each is not None), None)
+
+    def _let_go(self, gangs: Sequence[Gang]) -> list[Earmark]:
+        """End what was kept for these gangs; return what is kept for them and others, and is not theirs to give up.
+
+        In one namespace several may name a gang that names none of them: who of these comes first has its room kept.
+        """
+        rivals = []
+        for gang in gangs:
+            earmark = self._cluster.earmarks.get(gang.key)
+            if earmark is None or not self._is_of_others(earmark, gangs):
+                self._drop_earmark(gang.key)
+            elif not gang.satisfied:
+                rivals.append(earmark)
+        return rivals
+
+    def _is_of_others(self, earmark: Earmark, gangs: Sequence[Gang]) -> bool:
+        """Whether it is kept for gangs that are bound together still, and not all of them with these."""
+        index = self._cluster.gangs
+        owners = [gang for gang in map(index.get, earmark.keys) if gang is not None]
+        bound_together = any(earmark.keys <= index.together(owner).keys() for owner in owners)
+        return bound_together and not earmark.keys <= {each.key for each in gangs}
 
     def _is_needless(self, gangs: Sequence[Gang]) -> bool:
         """Whether pods are still to be killed for gangs that fit by now once those have gone that are going."""
         alive = any(self._cluster.victims_of(pod) for gang in gangs for pod in gang.waiting)
-        earmark = self._cluster.earmarks.get(gangs[0].key)
+        earmark = self.kept_for(gangs)
         return alive and earmark is not None and self._fit(gangs, self._clearing.once_gone(earmark, gangs)) is not None
 
     def forget(self, key: GangKey) -> None:

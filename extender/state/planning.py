@@ -220,7 +220,7 @@ class Planner:
 
         kube-scheduler must know of these: it kills for the others only where it sees no room for them.
         """
-        earmark = self._cluster.earmarks.get(gangs[0].key)
+        earmark = self._patience.kept_for(gangs)
         return earmark is not None and bool(earmark.parts) and self._patience.is_clearing(gangs)
 
     def _hold_ahead(self, gang: Gang, now_s: float) -> None:
