@@ -18,7 +18,7 @@ from extender.model.claim import GangKey
 from extender.model.gang import Gang
 from extender.model.member import NOBODY
 from extender.model.node import NodeRoom
-from extender.model.pod import Pod, PodShape, PodUid
+from extender.model.pod import Pod, PodShape, PodUid, Seniority
 from extender.model.snapshot import Snapshot
 from extender.state.cluster import Cluster
 from extender.state.earmarks import Earmark
@@ -34,7 +34,7 @@ class Clearing:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._bare: tuple[int, Snapshot] = -1, Snapshot(0, {})
+        self._bare: tuple[tuple[int, int], Snapshot] = (-1, -1), Snapshot(0, {})
 
     def find(self, gangs: Sequence[Gang], fits: Fits, until_s: float, *, may_wait: bool) -> Earmark | None:
         """Return where gangs that are bound together can go, and who must go for it; None where they cannot.
@@ -130,13 +130,27 @@ class Clearing:
 
     def bare(self) -> Snapshot:
         """Return the nodes with nothing on them but what is there as long as they are."""
-        generation = self._cluster.nodes_generation
-        if self._bare[0] != generation:
+        if self._bare[0] != self.bare_generation:
             rooms = {name: NodeRoom(room.node) for name, room in self._cluster.snapshot().rooms.items()}
             for pod in self._cluster.occupants.staying_on(rooms):
                 rooms[pod.node_name] = rooms[pod.node_name].having(pod.occupant)
-            self._bare = generation, structs.replace(self._cluster.snapshot(), rooms=rooms)
+            self._bare = self.bare_generation, structs.replace(self._cluster.snapshot(), rooms=rooms)
         return self._bare[1]
+
+    @property
+    def bare_generation(self) -> tuple[int, int]:
+        """What decides which room there is once everybody has gone who may: the nodes, and who stays on them."""
+        return self._cluster.nodes_generation, self._cluster.occupants.staying_generation
+
+    def once_all_gone(self, seniority: Seniority, key: GangKey) -> Snapshot:
+        """Return the nodes as the gang may use them once everybody has gone who may, and nobody is on his way."""
+        bare = self.bare()
+        trial = Trial(bare)
+        for earmark in self._cluster.earmarks.before(seniority, key):
+            for placement in earmark.placements:
+                if placement.node in bare.rooms:
+                    trial.place(placement.occupant, placement.node)
+        return trial.as_snapshot()
 
     def _once_terminated(self, snapshot: Snapshot) -> Snapshot:
         going = [pod for pod in self._cluster.occupants.terminating.values() if pod.node_name in snapshot.rooms]

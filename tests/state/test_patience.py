@@ -1,9 +1,12 @@
 """Gangs that wait: room is kept for them as others end, and nobody waits for ever for anybody."""
 
+import pytest
 from msgspec import structs
 
 from extender.model.claim import GangKey, Terms
 from extender.model.pod import Pod
+from extender.model.pod_group import KOORDINATOR, PodGroup
+from extender.state.patience import SEARCH_AGAIN_S
 from tests.builders import NO_TERMS, a_node, a_pod
 from tests.rig import PATIENCE_S, Rig
 
@@ -185,6 +188,79 @@ def test_pods_that_stay_with_their_node_are_not_waited_for() -> None:
     rig.later()
     assert [event.reason for event in rig.announcements] == ["GangTooLarge"]
     assert rig.ask(a_pod("late", created_at=50)).accepted
+
+
+def test_a_pod_on_its_way_to_its_node_when_the_patience_ends_does_not_keep_the_gang_waiting_for_ever() -> None:
+    rig, singles = busy_rig(7)
+    gang = a_gang("g", 8, created_at=10)
+    rig.create(*gang)
+    rig.later()
+    rig.later(PATIENCE_S - 1)
+    coming = a_pod("coming", gang="coming", min_available=1, created_at=5)
+    rig.create(coming)
+    rig.later(1)
+    assert not rig.cluster.earmarks.get(GangKey("default/g"))
+    singles.append(rig.bind(coming, rig.node_for(coming)))
+    assert seconds_until_it_runs(rig, gang, singles) <= SEARCH_AGAIN_S + 2 * 8
+
+
+def test_room_is_kept_for_a_gang_that_needs_fewer_members_than_before() -> None:
+    rig = Rig(a_node("n1", gpu=8))
+    rig.create(*[a_pod(f"s{i}", node="n1", created_at=i) for i in range(8)])
+    older = a_gang("older", 4, created_at=8)
+    gang = [a_pod(f"g{i}", gang="g", min_available=None, created_at=10) for i in range(8)]
+    rig.cluster.upsert_pod_group(PodGroup(KOORDINATOR, GangKey("default/g"), 8))
+    rig.create(*older, *gang)
+    rig.later()
+    rig.later(PATIENCE_S)
+    assert not rig.cluster.earmarks.get(GangKey("default/g")), "half of the node is kept for the older one"
+    rig.later(SEARCH_AGAIN_S)
+    rig.cluster.upsert_pod_group(PodGroup(KOORDINATOR, GangKey("default/g"), 4))
+    rig.later()
+    assert rig.cluster.earmarks.get(GangKey("default/g"))
+
+
+def test_a_gang_beside_a_pod_that_stays_with_its_node_gets_its_room_when_that_goes() -> None:
+    rig, singles = busy_rig(7)
+    daemon = structs.replace(a_pod("daemon", node="n1"), stays_with_node=True)
+    gang = a_gang("g", 8, created_at=10)
+    rig.create(daemon, *gang)
+    rig.later()
+    assert [event.reason for event in rig.announcements] == ["GangTooLarge"]
+    rig.delete(daemon)
+    singles.append(a_pod("instead", node="n1", created_at=11))
+    rig.create(singles[-1])
+    rig.later()
+    assert seconds_until_it_runs(rig, gang, singles) <= PATIENCE_S + 2 * 8
+
+
+def test_a_gang_is_larger_than_the_cluster_once_a_pod_that_stays_with_its_node_takes_the_room() -> None:
+    rig, singles = busy_rig()
+    rig.create(*a_gang("g", 8, created_at=10))
+    rig.later()
+    assert rig.announcements == []
+    rig.delete(singles[0])
+    rig.create(structs.replace(a_pod("daemon", node="n1"), stays_with_node=True))
+    rig.later()
+    assert [event.reason for event in rig.announcements] == ["GangTooLarge"]
+
+
+def test_nothing_is_searched_again_where_only_pods_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(a_node("n1", gpu=8), a_node("n2", gpu=0))
+    rig.create(*[a_pod(f"s{i}", node="n1", created_at=i) for i in range(8)])
+    older, gang = a_gang("older", 4, created_at=8), a_gang("g", 8, created_at=10)
+    rig.create(*older, *gang)
+    rig.later()
+    rig.later(PATIENCE_S)
+    searches: list[object] = []
+    monkeypatch.setattr("extender.state.clearing.clear_room", lambda *_: searches.append(_))
+    for number in range(10):
+        small = a_pod(f"small{number}", gpu=0, node="n2")
+        rig.create(small)
+        rig.later(SEARCH_AGAIN_S)
+        rig.delete(small)
+        rig.later()
+    assert searches == [], "what is kept for the older one stands in its way, whoever else ends"
 
 
 def bound_together(name: str, count: int, *, priority: int = 0) -> list[Pod]:
