@@ -60,7 +60,7 @@ class Planner:
         """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
         self._has_planned = True
         changes = self._cluster.changes
-        keys = changes.take_to_plan()
+        keys = self._cluster.gangs.concerned(changes.take_to_plan())
         self._resting -= keys
         if changes.room_freed:
             changes.room_freed = False
