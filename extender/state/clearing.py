@@ -19,7 +19,7 @@ from extender.model.claim import GangKey, followers_key
 from extender.model.gang import Gang
 from extender.model.member import NOBODY
 from extender.model.node import NodeRoom
-from extender.model.pod import Pod, PodShape, PodUid
+from extender.model.pod import Pod, PodShape, PodUid, Seniority
 from extender.model.snapshot import Snapshot
 from extender.state.cluster import Cluster
 from extender.state.earmarks import Earmark
@@ -35,20 +35,21 @@ class Clearing:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._bare: tuple[int, Snapshot] = -1, Snapshot(0, {})
+        self._bare: tuple[tuple[int, int], Snapshot] = (-1, -1), Snapshot(0, {})
 
     def find(self, gangs: Sequence[Gang], fits: Fits, until_s: float, *, may_wait: bool) -> Earmark | None:
         """Return where gangs that are bound together can go, and who must go for it; None where they cannot.
 
         With `may_wait` pods of any priority may be waited for.
         """
-        members = [pod for gang in gangs if not gang.satisfied for pod in gang.waiting]
-        seniority = min(gang.seniority for gang in gangs)
+        needy = [gang for gang in gangs if not gang.satisfied]
+        members = [pod for gang in needy for pod in gang.waiting]
+        seniority = min(gang.seniority for gang in needy)
         keys = frozenset(gang.key for gang in gangs)
         someone_goes = may_wait or bool(self._cluster.occupants.terminating) or self._may_preempt(members)
         if not someone_goes and len(gangs) == 1:  # surplus members of one may have the room of another
             return None
-        snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, gangs[0].key))
+        snapshot = self._once_terminated(self._cluster.snapshot_for(seniority, needy[0].key))
         shapes = [pod.shape for pod in members]
         shapes += [each.shape for gang in gangs for each in expect_followers(gang)]
         clearance = self._by_preemption(members, shapes, snapshot, fits, keys)
@@ -60,8 +61,9 @@ class Clearing:
         if clearance is None:
             return None
         leaving = frozenset(pod.uid for pod in clearance.leaving)
+        lacking = frozenset(gang.key for gang in needy)
         followers = frozenset(followers_key(gang.job) for gang in gangs if gang.followers)
-        return Earmark(keys, seniority, clearance.placements, leaving, until_s, parts, followers)
+        return Earmark(lacking, seniority, clearance.placements, leaving, until_s, parts, followers)
 
     def _may_preempt(self, members: Sequence[Pod]) -> bool:
         lowest = min(pod.priority for pod in members)
@@ -98,7 +100,8 @@ class Clearing:
         rooms = self._cluster.snapshot().rooms
         waiting = {pod.uid for gang in gangs for pod in gang.waiting}
         placed = {placement.uid for placement in earmark.placements if placement.uid != NOBODY}
-        if frozenset(gang.key for gang in gangs) != earmark.keys or not waiting >= placed:
+        needy = {gang.key for gang in gangs if not gang.satisfied}
+        if not needy <= earmark.keys <= {gang.key for gang in gangs} or not waiting >= placed:
             return False
         if not all(self._is_enough_for(gang, placed) and not self._is_torn(gang, earmark) for gang in gangs):
             return False
@@ -134,13 +137,27 @@ class Clearing:
 
     def bare(self) -> Snapshot:
         """Return the nodes with nothing on them but what is there as long as they are."""
-        generation = self._cluster.nodes_generation
-        if self._bare[0] != generation:
+        if self._bare[0] != self.bare_generation:
             rooms = {name: NodeRoom(room.node) for name, room in self._cluster.snapshot().rooms.items()}
             for pod in self._cluster.occupants.staying_on(rooms):
                 rooms[pod.node_name] = rooms[pod.node_name].having(pod.occupant)
-            self._bare = generation, structs.replace(self._cluster.snapshot(), rooms=rooms)
+            self._bare = self.bare_generation, structs.replace(self._cluster.snapshot(), rooms=rooms)
         return self._bare[1]
+
+    @property
+    def bare_generation(self) -> tuple[int, int]:
+        """What decides which room there is once everybody has gone who may: the nodes, and who stays on them."""
+        return self._cluster.nodes_generation, self._cluster.occupants.staying_generation
+
+    def once_all_gone(self, seniority: Seniority, key: GangKey) -> Snapshot:
+        """Return the nodes as the gang may use them once everybody has gone who may, and nobody is on his way."""
+        bare = self.bare()
+        trial = Trial(bare)
+        for earmark in self._cluster.earmarks.before(seniority, key):
+            for placement in earmark.placements:
+                if placement.node in bare.rooms:
+                    trial.place(placement.occupant, placement.node)
+        return trial.as_snapshot()
 
     def _once_terminated(self, snapshot: Snapshot) -> Snapshot:
         going = [pod for pod in self._cluster.occupants.terminating.values() if pod.node_name in snapshot.rooms]

@@ -18,6 +18,7 @@ from extender.model.verdict import Placement
 class Earmark(Struct, frozen=True):
     """Where gangs that are bound together go once `leaving` are gone; it ends at `until_s`.
 
+    `keys` are those that need the room: a gang that runs may be bound together with any number of others.
     `parts` are the pods that each member may have killed for it; there are none where the gangs just wait for them to
     end. `seniority` is that of the gangs. Room for members that do not exist yet is held under the keys in `followers`.
     """

@@ -4,7 +4,7 @@ An index over pods, PodGroups and jobs: it holds nothing that these do not say.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -32,6 +32,9 @@ class GangIndex:
         self._gangs_of_job: dict[JobKey, Counter[GangKey]] = {}
         """By job: the gangs that its pods are in, with how many of them are in each."""
         self._ran: set[GangKey] = set()
+        self._names: dict[GangKey, tuple[GangKey, ...]] = {}
+        """By gang: those of its namespace that it is to be bound together with."""
+        self._named_by: dict[GangKey, set[GangKey]] = {}
 
     def __iter__(self) -> Iterator[GangKey]:
         """Yield the key of every gang with a pod, whatever its phase."""
@@ -62,6 +65,7 @@ class GangIndex:
             if not members:
                 del self._members[pod.gang.key]
                 self._ran.discard(pod.gang.key)
+                self._note_names(pod.gang.key, ())
 
     def replaced_by(self, pod: Pod) -> list[Pod]:
         """Return the older unbound members whose place the member takes."""
@@ -173,6 +177,18 @@ class GangIndex:
         """
         return {key: self._partner(gang, key) for key in sorted({gang.key, *gang.groups})}
 
+    def concerned(self, keys: Iterable[GangKey]) -> set[GangKey]:
+        """Return these gangs, and those whose fate may change with theirs: either names the other one.
+
+        Of those whom strangers name, nobody is returned.
+        """
+        found = set(keys)
+        for key in tuple(found):
+            found |= self._named_by.get(key, set())
+            if (gang := self.get(key)) is not None and gang.groups:
+                found.update(each for each, partner in self.together(gang).items() if partner is not None)
+        return found
+
     def missing_groups(self, gang: Gang) -> list[GangKey]:
         """Return the gangs that are to be bound together with this one, and of which there is no pod.
 
@@ -211,7 +227,20 @@ class GangIndex:
             self._ran.add(key)
         else:
             self._ran.discard(key)
+        groups = gang.groups if isinstance(gang, Gang) else ()
+        self._note_names(key, tuple(each for each in groups if namespace_of(each) == namespace_of(key)))
         return gang
+
+    def _note_names(self, key: GangKey, names: tuple[GangKey, ...]) -> None:
+        for former in self._names.pop(key, ()):
+            self._named_by[former].discard(key)
+            if not self._named_by[former]:
+                del self._named_by[former]
+        others = tuple(each for each in names if each != key)
+        for name in others:
+            self._named_by.setdefault(name, set()).add(key)
+        if others:
+            self._names[key] = others
 
     def _gang(self, key: GangKey) -> Gang | Undeclared:
         members = _oldest_first(self._members[key].values())

@@ -3,19 +3,23 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from extender.model.pod import Pod, PodUid
+from extender.model.pod import Occupant, Pod, PodUid
 
 
 class Occupants:
     """The pods that use room, by node; kept up to date, since a search must not look at every pod of the cluster."""
 
     def __init__(self) -> None:
+        self.staying_generation = 0
+        """Grows whenever a pod comes or goes that is there as long as its node is."""
         self.terminating: dict[PodUid, Pod] = {}
         self._by_node: dict[str, dict[PodUid, Pod]] = {}
         self._priorities: Counter[int] = Counter()
 
     def change(self, before: Pod | None, pod: Pod | None) -> None:
         """Take a pod's new state for its last one; None where it was, or is, not there."""
+        if _stays(before) != _stays(pod):
+            self.staying_generation += 1
         if before is not None and before.occupies_node:
             self.terminating.pop(before.uid, None)
             self._leave(before)
@@ -54,3 +58,8 @@ class Occupants:
     def staying_on(self, nodes: Collection[str]) -> list[Pod]:
         """Return the pods on these nodes that are there as long as their node is."""
         return [pod for node in nodes for pod in self._by_node.get(node, {}).values() if pod.stays_with_node]
+
+
+def _stays(pod: Pod | None) -> tuple[str, Occupant] | None:
+    """Return what such a pod takes, and where."""
+    return (pod.node_name, pod.occupant) if pod is not None and pod.occupies_node and pod.stays_with_node else None

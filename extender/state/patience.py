@@ -9,7 +9,7 @@ gangs, whose members hold what they find while the others look on, room is kept 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,25 +20,27 @@ from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
-from extender.model.pod import PodUid
 from extender.model.snapshot import Snapshot
 from extender.model.verdict import Admission, NoRoom, Placed, Placement
 from extender.state.clearing import Clearing
 from extender.state.cluster import Cluster
+from extender.state.earmarks import Earmark
 
 COLLECTING = 16
 """For so many gangs at a time room is kept as others end, the oldest first: those behind them would get none of it."""
 
+SEARCH_AGAIN_S = 30.0
+"""So long after a search in vain nobody is searched for again: over all pods of a large cluster that takes a second."""
 
 Admit: TypeAlias = Callable[[Gang, Snapshot, Mapping[GangKey, Collection[str]]], Admission]
 """Decides on a gang, on a snapshot, beside gangs bound together with it that would be on these nodes."""
 
 
 class _Size(Struct, frozen=True):
-    """Whether a gang of these members would fit these nodes if it were alone."""
+    """Whether a gang that needs this would fit if it were alone, with the nodes and who stays on them as they were."""
 
-    nodes_generation: int
-    members: tuple[PodUid, ...]
+    bare_generation: tuple[int, int]
+    needs: tuple[Any, ...]
     is_too_large: bool
 
 
@@ -49,8 +51,8 @@ class _Wait:
     windows: int = 0
     """How often that was in vain."""
     size: _Size | None = None
-    in_vain: tuple[int, int] | None = None
-    """With which nodes and earmarks there was no room for it, whoever ended."""
+    in_vain: tuple[Any, ...] | None = None
+    """With which nodes, earmarks and needs there was no room for it, whoever ended."""
     said_too_large: bool = False
 
 
@@ -73,32 +75,62 @@ class Patience:
         """
         if self.is_clearing(gangs) and not self._is_needless(gangs):
             return
-        self._drop_earmark(gangs[0].key)
+        rivals = self._let_go(gangs)
         if not all(isinstance(each, NoRoom) for each in lacking) or any(each.missing for each in gangs):
             return
-        waits = [self._wait(each, now_s) for each in gangs]
-        if any(self._is_too_large(each) for each in gangs):
+        needy = [each for each in gangs if not each.satisfied]
+        waits = [self._wait(each, now_s) for each in needy]
+        seniority = min(each.seniority for each in needy)
+        if any(self._is_too_large(each) for each in needy) or any(each.seniority <= seniority for each in rivals):
             return
-        until_s = now_s + min(each.waiting_s for each in gangs) * 2 ** max(wait.windows for wait in waits)
-        may_wait = all(wait.ends_s <= now_s for wait in waits) and self._is_worth_a_search(waits[0])
+        until_s = now_s + min(each.waiting_s for each in needy) * 2 ** max(wait.windows for wait in waits)
+        may_wait = all(wait.ends_s <= now_s for wait in waits) and self._is_worth_a_search(waits[0], needy)
         found = self._clearing.find(gangs, lambda snapshot: self._fit(gangs, snapshot), until_s, may_wait=may_wait)
         if found is not None:
+            for rival in rivals:
+                self._drop_earmark(min(rival.keys))
             self._cluster.earmarks.put(found)
         elif may_wait:
-            waits[0].in_vain = self._generations
+            self._note_vain_search(waits[0], gangs, now_s)
         if found is not None and not found.leaving:  # surplus members of one may have had the room of another
             for each in gangs:
                 self._cluster.changes.plan(each.key)
 
     def is_clearing(self, gangs: Sequence[Gang]) -> bool:
         """Whether room is kept for these gangs, in which they will still fit."""
-        earmark = self._cluster.earmarks.get(gangs[0].key)
+        earmark = self.kept_for(gangs)
         return earmark is not None and self._clearing.holds(earmark, gangs)
+
+    def kept_for(self, gangs: Sequence[Gang]) -> Earmark | None:
+        """Return what is kept for the first of these gangs that needs room and has an earmark."""
+        kept = (self._cluster.earmarks.get(each.key) for each in gangs if not each.satisfied)
+        return next((each for each in kept if each is not None), None)
+
+    def _let_go(self, gangs: Sequence[Gang]) -> list[Earmark]:
+        """End what was kept for these gangs; return what is kept for them and others, and is not theirs to give up.
+
+        In one namespace several may name a gang that names none of them: who of these comes first has its room kept.
+        """
+        rivals = []
+        for gang in gangs:
+            earmark = self._cluster.earmarks.get(gang.key)
+            if earmark is None or not self._is_of_others(earmark, gangs):
+                self._drop_earmark(gang.key)
+            elif not gang.satisfied:
+                rivals.append(earmark)
+        return rivals
+
+    def _is_of_others(self, earmark: Earmark, gangs: Sequence[Gang]) -> bool:
+        """Whether it is kept for gangs that are bound together still, and not all of them with these."""
+        index = self._cluster.gangs
+        owners = [gang for gang in map(index.get, earmark.keys) if gang is not None]
+        bound_together = any(earmark.keys <= index.together(owner).keys() for owner in owners)
+        return bound_together and not earmark.keys <= {each.key for each in gangs}
 
     def _is_needless(self, gangs: Sequence[Gang]) -> bool:
         """Whether pods are still to be killed for gangs that fit by now once those have gone that are going."""
         alive = any(self._cluster.victims_of(pod) for gang in gangs for pod in gang.waiting)
-        earmark = self._cluster.earmarks.get(gangs[0].key)
+        earmark = self.kept_for(gangs)
         return alive and earmark is not None and self._fit(gangs, self._clearing.once_gone(earmark, gangs)) is not None
 
     def forget(self, key: GangKey) -> None:
@@ -146,14 +178,21 @@ class Patience:
         taken, self._news = self._news, []
         return taken
 
-    @property
-    def _generations(self) -> tuple[int, int]:
-        """What decides whether a gang fits once anybody may end: the nodes, and what is kept for others."""
-        return self._cluster.nodes_generation, self._cluster.earmarks.generation
-
-    def _is_worth_a_search(self, wait: _Wait) -> bool:
+    def _is_worth_a_search(self, wait: _Wait, needy: Sequence[Gang]) -> bool:
         collecting = sum(not each.parts for each in self._cluster.earmarks)
-        return collecting < COLLECTING and wait.in_vain != self._generations
+        return collecting < COLLECTING and wait.in_vain != self._what_decides(needy)
+
+    def _note_vain_search(self, wait: _Wait, gangs: Sequence[Gang], now_s: float) -> None:
+        """Search again later; unless it was due to pods on their way to their nodes, only where something is new."""
+        wait.ends_s = now_s + SEARCH_AGAIN_S
+        needy = [each for each in gangs if not each.satisfied]
+        seniority = min(each.seniority for each in needy)
+        fits = self._fit(gangs, self._clearing.once_all_gone(seniority, needy[0].key))
+        wait.in_vain = self._what_decides(needy) if fits is None else None
+
+    def _what_decides(self, needy: Sequence[Gang]) -> tuple[Any, ...]:
+        """Return what decides whether gangs fit once anybody may end."""
+        return self._clearing.bare_generation, self._cluster.earmarks.generation, *map(_needs, needy)
 
     def _wait(self, gang: Gang, now_s: float) -> _Wait:
         return self._waits.setdefault(gang.key, _Wait(now_s + (self._patience_s if gang.strict else 0.0)))
@@ -188,11 +227,16 @@ class Patience:
     def _is_too_large(self, gang: Gang) -> bool:
         """Whether the gang would not even fit if it were alone; its owner is told so once."""
         wait = self._waits[gang.key]
-        generation, members = self._cluster.nodes_generation, tuple(pod.uid for pod in gang.waiting)
-        if wait.size is None or (wait.size.nodes_generation, wait.size.members) != (generation, members):
+        generation, needs = self._clearing.bare_generation, _needs(gang)
+        if wait.size is None or (wait.size.bare_generation, wait.size.needs) != (generation, needs):
             alone = self._admit_alone(gang)
-            wait.size = _Size(generation, members, isinstance(alone, NoRoom))
+            wait.size = _Size(generation, needs, isinstance(alone, NoRoom))
             if isinstance(alone, NoRoom) and not wait.said_too_large:
                 wait.said_too_large = True
                 self._news.append(announce_too_large(gang, alone))
         return wait.size.is_too_large
+
+
+def _needs(gang: Gang) -> tuple[Any, ...]:
+    """Return what of a gang decides where there may be room for it."""
+    return gang.needed, gang.role_minimums, gang.required_level, [(pod.uid, pod.shape) for pod in gang.waiting]

@@ -60,7 +60,7 @@ class Planner:
         """Plan each gang that may fit since the last call: stranded ones first, then by priority and age."""
         self._has_planned = True
         changes = self._cluster.changes
-        keys = changes.take_to_plan()
+        keys = self._cluster.gangs.concerned(changes.take_to_plan())
         self._resting -= keys
         if changes.room_freed:
             changes.room_freed = False
@@ -221,7 +221,7 @@ class Planner:
 
         kube-scheduler must know of these: it kills for the others only where it sees no room for them.
         """
-        earmark = self._cluster.earmarks.get(gangs[0].key)
+        earmark = self._patience.kept_for(gangs)
         return earmark is not None and bool(earmark.parts) and self._patience.is_clearing(gangs)
 
     def _hold_ahead(self, gang: Gang, now_s: float) -> None:

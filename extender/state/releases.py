@@ -63,7 +63,7 @@ class Releases:
         keys = self._changed.union(key for pod in pods if (key := key_of(pod)) is not None)
         self._changed = set()
         going = [pod for pod in pods if self._goes_alone(pod)]
-        for key in self._with_groups(keys):
+        for key in self._cluster.gangs.concerned(keys):
             going += self._look_at_gang(key)
         return [pod for pod in going if self._call(pod.uid, now_s)]
 
@@ -138,13 +138,6 @@ class Releases:
         if slot is None:
             return gang.satisfied and not pod.shape.is_placed_by_us
         return seen is None or not pod.shape.relations or not seen.fit(pod.occupant, slot.node)
-
-    def _with_groups(self, keys: Iterable[GangKey]) -> set[GangKey]:
-        found = set(keys)
-        for key in keys:
-            gang = self._cluster.gangs.get(key)
-            found.update(self._cluster.gangs.together(gang) if gang is not None else ())
-        return found
 
     def _call(self, uid: PodUid, now_s: float) -> bool:
         call = self._calls.get(uid)

@@ -52,8 +52,8 @@ class Barrier:
             return await call.verdict
 
     def reconsider(self, keys: Iterable[GangKey]) -> None:
-        """Let through, or refuse, the held calls of these gangs, as their state says now."""
-        for key in keys:
+        """Let through, or refuse, the held calls of these gangs and those they concern, as their state says now."""
+        for key in self._cluster.gangs.concerned(keys):
             if self._cluster.gangs.get(key) is None:
                 self.opened.discard(key)
             calls = self._held.get(key)

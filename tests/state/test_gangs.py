@@ -180,6 +180,26 @@ def test_a_gang_of_the_group_that_comes_in_time_is_not_missed() -> None:
     assert not [event for event in rig.announcements if event.reason == "GangMisdeclared"]
 
 
+def test_who_is_named_by_other_gangs_is_forgotten_with_them() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    other, elsewhere = GangKey("default/other"), GangKey("elsewhere/g")
+    first = a_pod("w0", gang="g", min_available=1, terms=Terms(groups=(KEY, other, elsewhere)))
+    second = a_pod("o0", gang="other", min_available=1)
+    rig.create(first, second, a_pod("e0", namespace="elsewhere", gang="g", min_available=1))
+    rig.later()
+    assert rig.cluster.gangs.concerned([other]) == {KEY, other}
+    assert rig.cluster.gangs.concerned([elsewhere]) == {elsewhere}, "it does not name what names it"
+
+    rig.create(a_pod("w0", gang="g", min_available=1))
+    rig.later()
+    assert rig.cluster.gangs.concerned([other]) == {other}
+
+    rig.create(first)
+    rig.later()
+    rig.delete(first)
+    assert rig.cluster.gangs.concerned([other]) == {other}
+
+
 def test_a_pod_groups_status_is_asked_for_once_per_change_and_never_fought_over() -> None:
     rig = Rig(a_node("n1", gpu=2))
     group = structs.replace(a_group(2), uid="u")

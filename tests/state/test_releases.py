@@ -159,6 +159,19 @@ def test_gangs_that_are_bound_together_go_together() -> None:
     assert sorted(rig.take_gates_off()) == ["a0", "a1", "b0", "b1"]
 
 
+def test_a_gang_that_names_another_one_which_does_not_name_it_goes_when_that_one_is_there() -> None:
+    keys = (GangKey("default/a"), GangKey("default/b"))
+    rig = Rig(a_node("n1", gpu=2))
+    (first,) = workers("a", 1)
+    rig.create(structs.replace(first, gang=GangClaim(keys[0], 1, Terms(groups=keys))))
+    rig.later()
+    assert rig.take_gates_off() == []
+
+    rig.create(*workers("b", 1, first=5))
+    rig.later()
+    assert sorted(rig.take_gates_off()) == ["a0", "b0"]
+
+
 def test_when_a_member_goes_amid_the_releases_the_others_wait_with_the_gang() -> None:
     rig = Rig(a_node("n1", gpu=2))
     first, second = workers("g", 2)

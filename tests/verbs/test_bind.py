@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from msgspec import structs
 
 from extender.effects.binding import Binding, BindOutcome
@@ -338,6 +339,39 @@ async def test_gangs_that_are_bound_together_are_let_through_together() -> None:
     calls.append(rig.call(pods[3], nodes[3]))
     await rig.settle()
     assert [await call for call in calls] == [""] * 4
+
+
+def two_gangs(groups_of_b: tuple[GangKey, ...]) -> tuple[Pod, Pod]:
+    """Return the members of gangs a, which names b, and b, which names these."""
+    keys = (GangKey("default/a"), GangKey("default/b"))
+    claims = (GangClaim(key, 1, Terms(groups=names)) for key, names in zip(keys, (keys, groups_of_b), strict=True))
+    first, second = (structs.replace(a_pod(claim.key[-1]), gang=claim) for claim in claims)
+    return first, second
+
+
+async def test_a_gang_that_names_another_one_which_does_not_name_it_is_let_through_when_that_one_is() -> None:
+    rig = BindRig(a_node("n1", gpu=2))
+    first, second = two_gangs(())
+    nodes = rig.let_through(first, second)
+    early = rig.call(first, nodes[0])
+    await rig.settle()
+    assert rig.binder.posted == []
+    late = rig.call(second, nodes[1])
+    await rig.settle()
+    assert [call.done() and call.result() for call in (early, late)] == ["", ""]
+
+
+@pytest.mark.parametrize("groups_of_b", [(), (GangKey("default/a"), GangKey("default/b"))])
+async def test_a_held_call_goes_on_when_the_other_gang_is_bound_without_one(groups_of_b: tuple[GangKey, ...]) -> None:
+    rig = BindRig(a_node("n1", gpu=2))
+    first, second = two_gangs(groups_of_b)
+    nodes = rig.let_through(first, second)
+    early = rig.call(first, nodes[0])
+    await rig.settle()
+    rig.bind(second, nodes[1])
+    await rig.settle()
+    assert early.done()
+    assert early.result() == ""
 
 
 async def test_a_replacement_goes_alone_once_the_gang_ran_and_waits_where_the_policy_says_so() -> None:
