@@ -336,7 +336,7 @@ def test_two_gangs_that_name_one_that_runs_each_have_their_room_kept() -> None:
     assert runs(rig, gangs["a"])
 
 
-def test_what_is_kept_for_one_that_waits_and_a_gang_that_names_it_is_not_dropped_for_another_that_names_it_too() -> None:
+def test_what_is_kept_for_one_that_waits_is_not_dropped_for_another_that_names_it() -> None:
     rig, gangs, singles = two_that_name_one(runs=False)
     for _ in range(3):
         rig.later()
