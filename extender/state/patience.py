@@ -32,6 +32,9 @@ COLLECTING = 16
 SEARCH_AGAIN_S = 30.0
 """So long after a search in vain nobody is searched for again: over all pods of a large cluster that takes a second."""
 
+TURN_S = 0.5
+"""Between two gangs whose patience ends at the same time: else the verbs would wait for all their searches."""
+
 Admit: TypeAlias = Callable[[Gang, Snapshot, Mapping[GangKey, Collection[str]]], Admission]
 """Decides on a gang, on a snapshot, beside gangs bound together with it that would be on these nodes."""
 
@@ -150,7 +153,7 @@ class Patience:
     def expire(self, now_s: float) -> set[GangKey]:
         """End what was kept in vain; return the gangs of which that was.
 
-        Gangs that have waited long enough are noted to be planned.
+        The first of those that have waited long enough is noted to be planned; the others have their turns after it.
         """
         ended: set[GangKey] = set()
         for earmark in self._cluster.earmarks:
@@ -161,9 +164,13 @@ class Patience:
             gang, wait = self._cluster.gangs.get(key), self._waits[key]
             wait.windows += 1
             wait.ends_s = now_s + (gang.waiting_s if gang else 0.0)
-        for key, wait in self._waits.items():
-            if self._looked_at_s < wait.ends_s <= now_s:
-                self._cluster.changes.plan(key)
+        keys = [key for key, wait in self._waits.items() if self._looked_at_s < wait.ends_s <= now_s]
+        due = [gang for gang in map(self._cluster.gangs.get, keys) if gang is not None]
+        for number, gang in enumerate(sorted(due, key=lambda gang: gang.seniority)):
+            if number == 0:
+                self._cluster.changes.plan(gang.key)
+            else:
+                self._waits[gang.key].ends_s = now_s + TURN_S
         self._looked_at_s = now_s
         return ended
 

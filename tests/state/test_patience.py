@@ -6,7 +6,7 @@ from msgspec import structs
 from extender.model.claim import GangKey, Terms
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, PodGroup
-from extender.state.patience import SEARCH_AGAIN_S
+from extender.state.patience import SEARCH_AGAIN_S, TURN_S
 from tests.builders import NO_TERMS, a_node, a_pod
 from tests.rig import PATIENCE_S, Rig
 
@@ -213,6 +213,7 @@ def test_room_is_kept_for_a_gang_that_needs_fewer_members_than_before() -> None:
     rig.create(*older, *gang)
     rig.later()
     rig.later(PATIENCE_S)
+    rig.later(TURN_S)
     assert not rig.cluster.earmarks.get(GangKey("default/g")), "half of the node is kept for the older one"
     rig.later(SEARCH_AGAIN_S)
     rig.cluster.upsert_pod_group(PodGroup(KOORDINATOR, GangKey("default/g"), 4))
@@ -252,6 +253,7 @@ def test_nothing_is_searched_again_where_only_pods_come_and_go(monkeypatch: pyte
     rig.create(*older, *gang)
     rig.later()
     rig.later(PATIENCE_S)
+    rig.later(TURN_S)
     searches: list[object] = []
     monkeypatch.setattr("extender.state.clearing.clear_room", lambda *_: searches.append(_))
     for number in range(10):
@@ -261,6 +263,19 @@ def test_nothing_is_searched_again_where_only_pods_come_and_go(monkeypatch: pyte
         rig.delete(small)
         rig.later()
     assert searches == [], "what is kept for the older one stands in its way, whoever else ends"
+
+
+def test_gangs_whose_patience_ends_at_once_are_searched_for_one_after_the_other_the_oldest_first() -> None:
+    """A search may take a second in a large cluster, and the verbs wait for it."""
+    rig = Rig(*(a_node(f"n{i}", gpu=1) for i in range(3)))
+    rig.create(*(a_pod(f"s{i}", node=f"n{i}", created_at=i) for i in range(3)))
+    rig.create(*(pod for number in (2, 0, 1) for pod in a_gang(f"g{number}", 1, created_at=10 + number)))
+    rig.later()
+    kept: list[list[str]] = []
+    for passed_s in (PATIENCE_S, TURN_S, TURN_S):
+        rig.later(passed_s)
+        kept.append(sorted(key.partition("/")[2] for earmark in rig.cluster.earmarks for key in earmark.keys))
+    assert kept == [["g0"], ["g0", "g1"], ["g0", "g1", "g2"]]
 
 
 def bound_together(name: str, count: int, *, priority: int = 0) -> list[Pod]:
