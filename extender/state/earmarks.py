@@ -61,8 +61,15 @@ class Earmarks:
         return earmark is not None
 
     def before(self, seniority: Seniority, key: GangKey | None = None) -> list[Earmark]:
-        """Return those that come before a pod, or the gang `key`, of this seniority."""
-        return [each for each in self if each.seniority < seniority and key not in each.keys]
+        """Return those that come before a pod, or the gang `key`, of this seniority.
+
+        Of gangs of the same second one comes first, too, by its name: else both are promised the same room.
+        """
+        if key is None:
+            return [each for each in self if each.seniority < seniority]
+        own = self._by_gang.get(key)
+        rank = seniority, min(own.keys) if own else key
+        return [each for each in self if (each.seniority, min(each.keys)) < rank and key not in each.keys]
 
     def nodes(self) -> set[str]:
         """Return the nodes on which something is kept."""

@@ -278,6 +278,17 @@ def test_gangs_whose_patience_ends_at_once_are_searched_for_one_after_the_other_
     assert kept == [["g0"], ["g0", "g1"], ["g0", "g1", "g2"]]
 
 
+def test_two_gangs_of_the_same_second_are_not_promised_the_same_room() -> None:
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=1))
+    rig.create(a_pod("s1", node="n1"), a_pod("s2", node="n2"))
+    rig.create(*a_gang("a", 1, created_at=10), *a_gang("b", 1, created_at=10))
+    rig.later()
+    rig.later(PATIENCE_S)
+    rig.later(TURN_S)
+    promised = [placement.node for earmark in rig.cluster.earmarks for placement in earmark.placements]
+    assert sorted(promised) == ["n1", "n2"]
+
+
 def bound_together(name: str, count: int, *, priority: int = 0) -> list[Pod]:
     """Return a gang's members that are bound together with those of the other one of "old" and "new"."""
     terms = groups_of("new", "old")
