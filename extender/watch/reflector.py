@@ -27,12 +27,13 @@ from extender.wire.kube import (
     Changed,
     Deleted,
     Kind,
+    ListPage,
     ObjectId,
-    Page,
     Unreadable,
     WatchError,
     decode_event,
-    decode_page,
+    open_page,
+    read_page,
 )
 from extender.wire.malformed import MalformedBody
 
@@ -160,25 +161,35 @@ class Reflector(Generic[M]):
     async def _list(self) -> None:
         objects: list[M] = []
         query = {"limit": str(self._pace.page_size)} | self._selected()
-        while True:
-            page = await self._page(query)
-            objects += [seen.object for seen in page.objects]
-            if not page.continue_token:
-                break
-            query["continue"] = page.continue_token
+        coming = asyncio.create_task(self._fetch(query))
+        try:
+            while True:
+                page = await coming
+                if page.continue_token:  # the API server makes the next page while we read this one
+                    coming = asyncio.create_task(self._fetch({**query, "continue": page.continue_token}))
+                    await asyncio.sleep(0)
+                objects += self._read(page)
+                if not page.continue_token:
+                    break
+        finally:
+            coming.cancel()
         self.source.replace(objects)
         self._version = page.resource_version
         self.synced = True
         _log.info("listed", resource=self.source.resource, objects=len(objects), version=self._version)
 
-    async def _page(self, query: Mapping[str, str]) -> Page[M]:
+    async def _fetch(self, query: Mapping[str, str]) -> ListPage:
         response = await self._api.request("GET", self.source.path, query=query, timeout_s=self._pace.list_timeout_s)
         if response.status != 200:
             raise RefusedError(response)
-        page = decode_page(self.source.kind, response.body)
+        page = open_page(self.source.kind, response.body)
         self._contact_s = _now_s()
-        self._skip(page.problems)
         return page
+
+    def _read(self, page: ListPage) -> list[M]:
+        read = read_page(self.source.kind, page)
+        self._skip(read.problems)
+        return [seen.object for seen in read.objects]
 
     async def _watch(self) -> _End:
         query = {

@@ -24,7 +24,7 @@ from extender.verbs.health import Health
 from extender.verbs.preempt import Preempt
 from extender.verbs.server import Answers, Verbs, make_app
 from extender.watch.reflector import Reflector
-from extender.wire.kube import decode_page
+from extender.wire.kube import open_page, read_page
 from extender.wire.malformed import MalformedBody
 from tests.bind_rig import KeptBindings
 from tests.builders import a_node
@@ -132,7 +132,7 @@ class World:
     def _list(self, given: Input) -> None:
         source = self.watches[given.where].source
         try:
-            page = decode_page(source.kind, given.body)
+            page = read_page(source.kind, open_page(source.kind, given.body))
         except MalformedBody:
             return
         source.replace([seen.object for seen in page.objects])

@@ -9,14 +9,16 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from extender.apiserver import ApiServer
 from extender.model.node import Node
 from extender.observe.metrics import Metrics
 from extender.watch.reflector import Pace, Reflector, Source
-from extender.wire.kube import NODES, ObjectId
+from extender.wire.kube import NODES, Kind, ObjectId, Seen
 from tests.apiserver_stub import Answer, ApiServerStub, Json, answer, break_off, no_answer, silence, stream
 from tests.builders import node_json
 from tests.eventually import eventually
@@ -124,6 +126,33 @@ async def test_a_list_of_three_pages_is_delivered_at_once(
     assert sink.lists == 1
     assert [call.query.get("continue") for call in stub.calls_of("list")] == [None, "2", "4"]
     assert {call.query["limit"] for call in stub.calls_of("list")} == {"2"}
+
+
+async def test_a_page_is_asked_for_before_the_one_before_it_is_read(
+    stub: ApiServerStub, api: ApiServer, metrics: Metrics, sink: Sink
+) -> None:
+    """The API server and we work at the same time: reading a page takes about as long as making one."""
+    await put_nodes(stub, "n1", "n2", "n3", "n4", "n5")
+    asked: list[int] = []
+
+    def read(body: Raw) -> Seen[Node]:
+        asked.append(len(api_calls))
+        return NODES.read(body)
+
+    api_calls: list[object] = []
+    request = api.request
+
+    async def noted(*args: Any, **options: Any) -> Any:
+        api_calls.append(args)
+        return await request(*args, **options)
+
+    source = Source("nodes", "/api/v1/nodes", Kind("Node", read), sink.replace, sink.upsert, sink.remove)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "request", noted)
+        async with running(Reflector(source, api, metrics, PACE)):
+            await watching(stub)
+    assert asked == [2, 2, 3, 3, 3], "while a page of two is read the next one is under way"
+    assert len(sink.nodes) == 5
 
 
 async def test_what_happens_after_the_list_reaches_the_sink(

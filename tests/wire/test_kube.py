@@ -16,7 +16,8 @@ from extender.wire.kube import (
     Unreadable,
     WatchError,
     decode_event,
-    decode_page,
+    open_page,
+    read_page,
 )
 from extender.wire.malformed import MalformedBody
 from tests.builders import node_json, pod_json, uid_of
@@ -31,22 +32,23 @@ def event(kind: str, content: object) -> bytes:
 
 
 def test_a_page_has_its_objects_and_where_to_go_on() -> None:
-    read = decode_page(PODS, page(pod_json("w0"), pod_json("w1"), resourceVersion="40", **{"continue": "token"}))
+    opened = open_page(PODS, page(pod_json("w0"), pod_json("w1"), resourceVersion="40", **{"continue": "token"}))
+    read = read_page(PODS, opened)
 
     assert [(seen.id, seen.resource_version, seen.object.name) for seen in read.objects] == [
         (ObjectId(uid_of("w0"), "default", "w0"), "7", "w0"),
         (ObjectId(uid_of("w1"), "default", "w1"), "7", "w1"),
     ]
-    assert (read.resource_version, read.continue_token, read.problems) == ("40", "token", ())
+    assert (opened.resource_version, opened.continue_token, read.problems) == ("40", "token", ())
 
 
 def test_the_last_page_has_no_token_and_may_be_empty() -> None:
-    read = decode_page(NODES, b'{"metadata":{"resourceVersion":"3"},"items":null}')
-    assert (read.objects, read.resource_version, read.continue_token) == ((), "3", "")
+    opened = open_page(NODES, b'{"metadata":{"resourceVersion":"3"},"items":null}')
+    assert (opened.items, opened.resource_version, opened.continue_token) == ((), "3", "")
 
 
 def test_nodes_are_read_by_the_same_means() -> None:
-    read = decode_page(NODES, page(node_json("n1"), resourceVersion="3"))
+    read = read_page(NODES, open_page(NODES, page(node_json("n1"), resourceVersion="3")))
     assert [seen.object.name for seen in read.objects] == ["n1"]
 
 
@@ -64,7 +66,7 @@ BAD_TYPE = pod_json("bad", spec={"containers": "none"})
     ],
 )
 def test_a_bad_object_is_skipped_and_told_of(bad: object, told: str) -> None:
-    read = decode_page(PODS, page(pod_json("w0"), bad, pod_json("w1")))
+    read = read_page(PODS, open_page(PODS, page(pod_json("w0"), bad, pod_json("w1"))))
 
     assert [seen.object.name for seen in read.objects] == ["w0", "w1"]
     (problem,) = read.problems
@@ -77,7 +79,7 @@ def test_a_bad_object_is_skipped_and_told_of(bad: object, told: str) -> None:
 )
 def test_what_is_no_list_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedBody, match="no list of Pod objects"):
-        decode_page(PODS, body)
+        open_page(PODS, body)
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])

@@ -20,7 +20,7 @@ from extender.verbs.barrier import Barrier
 from extender.verbs.turns import Turns
 from extender.watch.reflector import Source
 from extender.watch.sources import nodes, pods
-from extender.wire.kube import Changed, Deleted, decode_event, decode_page
+from extender.wire.kube import Changed, Deleted, decode_event, open_page, read_page
 
 M = TypeVar("M")
 
@@ -71,7 +71,7 @@ def sync(source: Source[M], pages: Iterable[bytes]) -> float:
     took_s = 0.0
     for body in pages:
         started_s = time.thread_time()
-        page = decode_page(source.kind, body)
+        page = read_page(source.kind, open_page(source.kind, body))
         objects += [seen.object for seen in page.objects]
         took_s += time.thread_time() - started_s
         assert not page.problems, page.problems[0]
