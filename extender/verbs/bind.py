@@ -29,7 +29,7 @@ from extender.decide.explain import (
 from extender.effects.binding import Binding, BindOutcome
 from extender.model.claim import BadGangClaim, GangClaim, solo_claim
 from extender.model.device import CardRequest
-from extender.model.pod import Pod
+from extender.model.pod import Pod, PodUid
 from extender.model.verdict import Placement, Reason
 from extender.state.cluster import Cluster
 from extender.state.membership import key_of
@@ -146,6 +146,7 @@ class Bind:
                 outcome = self._refuse(pod, node, refusal, now_s())
             return outcome.problem
         finally:
+            self._end_room_of_the_settled(pod.uid)
             if outcome.result == "unknown":
                 self._cluster.reservations.doubt(pod.uid, node, now_s())
             elif not outcome.is_bound:
@@ -153,6 +154,12 @@ class Bind:
                     self._turns.end(pod.uid)
                 self._cluster.undecided.settle(pod.uid)
                 self._give_back(pod, node, now_s())
+
+    def _end_room_of_the_settled(self, uid: PodUid) -> None:
+        """End what this call has held for a pod that the watch has told to be bound, or gone, by then: only once."""
+        known = self._cluster.pods.get(uid)
+        if (known is None or known.node_name) and self._cluster.reservations.leave(uid):
+            self._cluster.changes.free_room()
 
     async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
         handshake = None if pod.node_name else self._turns.handshake_on(pod, node)

@@ -12,7 +12,7 @@ from extender.model.node import Node
 from extender.model.pod import Pod, PodShape
 from extender.wire.cards.handshakes import given_cards
 from tests.bind_rig import BindRig, KeptBindings
-from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards
+from tests.builders import GIB, a_node, a_pod, a_shape, a_share, some_cards, whole_gpus
 from tests.rig import BINDING_S, FreeLocks
 from tests.wire.cards.given_pods import bound_pod, inventory
 
@@ -66,6 +66,26 @@ async def test_a_share_of_a_card_for_a_pod_without_a_gang() -> None:
     await rig.settle()
     assert await call == ""
     assert visible(rig, pod) == "GPU-n1-0"
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["bound", "deleted"])
+async def test_a_call_that_hears_late_what_became_of_its_pod_holds_no_room_for_it(*, is_gone: bool) -> None:
+    """An earlier post was landed, or the pod was deleted, while this call waited for the room to get free."""
+    rig = BindRig(a_gpu_node("n1", cards=2, manager=CardManager.KOORDINATOR))
+    crowd = a_pod("crowd", shape=a_shape(gpu=2, cards=whole_gpus(2)), node="n1")
+    pod = a_pod("single", shape=WHOLE)
+    rig.create(crowd, pod)
+    call = rig.call(pod, "n1")
+    await rig.settle()
+    assert not call.done()
+    if is_gone:
+        rig.delete(pod)
+    else:
+        rig.bind(pod, "n1")
+    rig.delete(crowd)
+    await rig.answer_to(call)
+    await rig.settle()
+    assert rig.reserved() == 0
 
 
 async def test_after_a_restart_nobody_is_bound_on_the_card_that_a_gang_in_part_still_needs() -> None:
