@@ -85,30 +85,40 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
+class _ListMeta(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion")
+
+
+class _PodList(msgspec.Struct):
+    metadata: _ListMeta
+
+
 class _Event(msgspec.Struct):
     type: str
     pod: _Pod = msgspec.field(name="object")
 
 
 _EVENT = msgspec.json.Decoder(_Event)
+_LIST = msgspec.json.Decoder(_PodList)
 
 
 async def _watch(kubeconfig: str, namespace: str) -> NoReturn:
     server = await connect(kubeconfig)
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    # Not from the beginning: else those that wait already are sent first, while the clock runs.
+    now = await server.request("GET", path, query={"limit": "1"}, timeout_s=_START_S)
+    since = {"resourceVersion": _LIST.decode(now.body).metadata.resource_version}
     known: set[str] = set()
-    since: dict[str, str] = {}
     while True:
         try:
-            await _follow(server, namespace, known, since)
+            await _follow(server, path, known, since)
         except NoAnswerError:
             await asyncio.sleep(0)  # the server may have cut the connection: go on where it was
 
 
-async def _follow(server: ApiServer, namespace: str, known: set[str], since: dict[str, str]) -> None:
-    path = f"/api/v1/namespaces/{namespace}/pods"
+async def _follow(server: ApiServer, path: str, known: set[str], since: dict[str, str]) -> None:
     async with server.stream(path, query={"watch": "true", **since}, silence_s=_SILENCE_S) as lines:
-        if not since:
-            print(_BEGUN, flush=True)
+        print(_BEGUN, flush=True)
         async for line in lines:
             event = _EVENT.decode(line)  # a refusal to go on has no name, and so ends the process
             name, node = event.pod.metadata.name, event.pod.spec.node
