@@ -94,7 +94,7 @@ class Patience:
                 self._drop_earmark(min(rival.keys))
             self._cluster.earmarks.put(found)
         elif may_wait:
-            self._note_vain_search(waits[0], gangs, now_s)
+            self._note_vain_search(waits[0], gangs, needy, now_s)
         if found is not None and not found.leaving:  # surplus members of one may have had the room of another
             for each in gangs:
                 self._cluster.changes.plan(each.key)
@@ -189,10 +189,9 @@ class Patience:
         collecting = sum(not each.parts for each in self._cluster.earmarks)
         return collecting < COLLECTING and wait.in_vain != self._what_decides(needy)
 
-    def _note_vain_search(self, wait: _Wait, gangs: Sequence[Gang], now_s: float) -> None:
+    def _note_vain_search(self, wait: _Wait, gangs: Sequence[Gang], needy: Sequence[Gang], now_s: float) -> None:
         """Search again later; unless it was due to pods on their way to their nodes, only where something is new."""
         wait.ends_s = now_s + SEARCH_AGAIN_S
-        needy = [each for each in gangs if not each.satisfied]
         seniority = min(each.seniority for each in needy)
         fits = self._fit(gangs, self._clearing.once_all_gone(seniority, needy[0].key))
         wait.in_vain = self._what_decides(needy) if fits is None else None

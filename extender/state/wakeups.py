@@ -94,7 +94,7 @@ class WakeUps:
     def _agreeable(self, due: list[tuple[Pod, str]], now_s: float) -> list[tuple[Pod, str]]:
         """Leave out whose node kube-scheduler cannot agree to before it has placed other members.
 
-        All are asked about in one view of the cluster: making it takes longer than asking about a thousand.
+        All are asked about in one view of the cluster: making it means a look at every node.
         """
         if not any(pod.shape.relations for pod, _ in due):
             return due

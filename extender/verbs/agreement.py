@@ -23,7 +23,7 @@ from extender.state.reservations import Stage
 from extender.wire.extender_v1 import ExtenderArgs
 
 COMPARED_NODES = 2
-"""Of a larger cluster, so many nodes per call: that is a twentieth of what the answer costs."""
+"""Of a larger cluster, so many nodes per call, the others in later ones: no answer takes much longer for it."""
 
 COMPARED_CALLS = 10
 """Where pods mean something to one another all nodes have to be looked at for it, so that one call in so many is

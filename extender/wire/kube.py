@@ -211,7 +211,7 @@ _STATUS = Decoder(_Status)
 
 
 def open_page(kind: Kind[M], body: bytes) -> ListPage:
-    """Return the page of a list with its objects unread, which takes a tenth of the time; raises MalformedBody."""
+    """Return the page of a list with its objects unread; raises MalformedBody when it is none."""
     page = decode(_LIST, body, f"list of {kind.name} objects")
     return ListPage(page.metadata.resource_version, page.metadata.continue_token, tuple(page.items or ()))
 

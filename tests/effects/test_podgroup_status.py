@@ -38,6 +38,13 @@ def a_report(api: str, running: int, uid: str = "u") -> StatusReport:
     return StatusReport(PodGroup(api, GangKey("default/g"), uid=uid), GroupStatus("Running", 4, running, 1, 2))
 
 
+async def have_one_refused(stub: ApiServerStub, writer: PodGroupStatusWriter, metrics: Metrics) -> None:
+    """Refuse a status, which is out of date by then."""
+    stub.answer_next("patch", answer(403))
+    writer.submit(a_report(VOLCANO, OUT_OF_DATE))
+    await eventually(lambda: results(metrics, "refused") == 1)
+
+
 def results(metrics: Metrics, result: str) -> float:
     name = "gang_extender_pod_group_statuses_total"
     return metrics.registry.get_sample_value(name, {"result": result}) or 0
@@ -100,9 +107,7 @@ async def test_a_status_that_was_refused_is_written_when_the_right_is_there(
 async def test_a_status_that_was_refused_and_is_out_of_date_by_now_is_left(
     stub: ApiServerStub, writer: PodGroupStatusWriter, metrics: Metrics
 ) -> None:
-    stub.answer_next("patch", answer(403))
-    writer.submit(a_report(VOLCANO, OUT_OF_DATE))
-    await eventually(lambda: results(metrics, "refused") == 1)
+    await have_one_refused(stub, writer, metrics)
     await asyncio.sleep(0.1)
     assert len(stub.calls_of("patch")) == 1
 
@@ -110,8 +115,6 @@ async def test_a_status_that_was_refused_and_is_out_of_date_by_now_is_left(
 async def test_a_missing_right_is_no_reason_to_stop(
     stub: ApiServerStub, writer: PodGroupStatusWriter, metrics: Metrics
 ) -> None:
-    stub.answer_next("patch", answer(403))
-    writer.submit(a_report(VOLCANO, OUT_OF_DATE))
-    await eventually(lambda: results(metrics, "refused") == 1)
+    await have_one_refused(stub, writer, metrics)
     writer.submit(a_report(VOLCANO, 4))
     await eventually(lambda: results(metrics, "written") == 1)
