@@ -13,7 +13,7 @@ from e2e.bench.expenses import cpu_s
 from e2e.bench.gangs import members
 from e2e.bench.report import Row
 from e2e.bench.still_cluster import GPUS, still_cluster
-from e2e.bench.throughput import Shape, clear, pids_of, place, speed, warm
+from e2e.bench.throughput import Shape, clear, in_turn, pids_of, place, speed, warm
 from e2e.bench.waiting_load import waiting
 from e2e.cluster import Mode, Namespace, wait_for
 
@@ -31,7 +31,7 @@ def measure_backlog(modes: Sequence[Mode], *, nodes: int, pods: int, shape: Shap
             with contending(namespace.cluster, CONTENDERS[mode]):
                 warm(namespace, CONTENDERS[mode])
                 for number in range(1, rounds + 1):
-                    for backlog in (0, pods):
+                    for backlog in in_turn((0, pods), number):
                         _fill(namespace, backlog, nodes)
                         named = {"mode": mode, "backlog": str(backlog), "round": str(number)}
                         yield {**named, **_run(namespace, mode, shape)}
