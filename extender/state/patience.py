@@ -9,7 +9,7 @@ gangs, whose members hold what they find while the others look on, room is kept 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +20,9 @@ from extender.decide.trial import Trial
 from extender.model.announcement import Announcement
 from extender.model.claim import GangKey
 from extender.model.gang import Gang
+from extender.model.pod import PodShape, PodUid
 from extender.model.snapshot import Snapshot
+from extender.model.topology import Level
 from extender.model.verdict import Admission, NoRoom, Placed, Placement
 from extender.state.clearing import Clearing
 from extender.state.cluster import Cluster
@@ -39,12 +41,34 @@ Admit: TypeAlias = Callable[[Gang, Snapshot, Mapping[GangKey, Collection[str]]],
 """Decides on a gang, on a snapshot, beside gangs bound together with it that would be on these nodes."""
 
 
+class _Needs(Struct, frozen=True):
+    """What of a gang decides where there may be room for it."""
+
+    members: int
+    role_minimums: Sequence[tuple[str, int]]
+    required_level: Level | None
+    pods: Sequence[tuple[PodUid, PodShape]]
+
+    @classmethod
+    def of(cls, gang: Gang) -> "_Needs":
+        pods = [(pod.uid, pod.shape) for pod in gang.waiting]
+        return cls(gang.needed, gang.role_minimums, gang.required_level, pods)
+
+
 class _Size(Struct, frozen=True):
     """Whether a gang that needs this would fit if it were alone, with the nodes and who stays on them as they were."""
 
     bare_generation: tuple[int, int]
-    needs: tuple[Any, ...]
+    needs: _Needs
     is_too_large: bool
+
+
+class _Prospect(Struct, frozen=True):
+    """What decides whether gangs fit once anybody may end."""
+
+    bare_generation: tuple[int, int]
+    earmarks_generation: int
+    needs: Sequence[_Needs]
 
 
 @dataclass(slots=True)
@@ -54,8 +78,8 @@ class _Wait:
     windows: int = 0
     """How often that was in vain."""
     size: _Size | None = None
-    in_vain: tuple[Any, ...] | None = None
-    """With which nodes, earmarks and needs there was no room for it, whoever ended."""
+    in_vain: _Prospect | None = None
+    """With which there was no room for it, whoever ended."""
     said_too_large: bool = False
 
 
@@ -187,18 +211,18 @@ class Patience:
 
     def _is_worth_a_search(self, wait: _Wait, needy: Sequence[Gang]) -> bool:
         collecting = sum(not each.parts for each in self._cluster.earmarks)
-        return collecting < COLLECTING and wait.in_vain != self._what_decides(needy)
+        return collecting < COLLECTING and wait.in_vain != self._prospect(needy)
 
     def _note_vain_search(self, wait: _Wait, gangs: Sequence[Gang], needy: Sequence[Gang], now_s: float) -> None:
         """Search again later; unless it was due to pods on their way to their nodes, only where something is new."""
         wait.ends_s = now_s + SEARCH_AGAIN_S
         seniority = min(each.seniority for each in needy)
         fits = self._fit(gangs, self._clearing.once_all_gone(seniority, needy[0].key))
-        wait.in_vain = self._what_decides(needy) if fits is None else None
+        wait.in_vain = self._prospect(needy) if fits is None else None
 
-    def _what_decides(self, needy: Sequence[Gang]) -> tuple[Any, ...]:
-        """Return what decides whether gangs fit once anybody may end."""
-        return self._clearing.bare_generation, self._cluster.earmarks.generation, *map(_needs, needy)
+    def _prospect(self, needy: Sequence[Gang]) -> _Prospect:
+        needs = [_Needs.of(gang) for gang in needy]
+        return _Prospect(self._clearing.bare_generation, self._cluster.earmarks.generation, needs)
 
     def _wait(self, gang: Gang, now_s: float) -> _Wait:
         return self._waits.setdefault(gang.key, _Wait(now_s + (self._patience_s if gang.strict else 0.0)))
@@ -233,7 +257,7 @@ class Patience:
     def _is_too_large(self, gang: Gang) -> bool:
         """Whether the gang would not even fit if it were alone; its owner is told so once."""
         wait = self._waits[gang.key]
-        generation, needs = self._clearing.bare_generation, _needs(gang)
+        generation, needs = self._clearing.bare_generation, _Needs.of(gang)
         if wait.size is None or (wait.size.bare_generation, wait.size.needs) != (generation, needs):
             alone = self._admit_alone(gang)
             wait.size = _Size(generation, needs, isinstance(alone, NoRoom))
@@ -241,8 +265,3 @@ class Patience:
                 wait.said_too_large = True
                 self._news.append(announce_too_large(gang, alone))
         return wait.size.is_too_large
-
-
-def _needs(gang: Gang) -> tuple[Any, ...]:
-    """Return what of a gang decides where there may be room for it."""
-    return gang.needed, gang.role_minimums, gang.required_level, [(pod.uid, pod.shape) for pod in gang.waiting]
