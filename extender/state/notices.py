@@ -15,7 +15,11 @@ from extender.state.cluster import Cluster
 from extender.state.standings import Standings
 
 UNTOLD_S = 1.0
-"""kube-scheduler tries a new pod within milliseconds; who was not told after this long will not be soon."""
+"""kube-scheduler tries a new pod within milliseconds; who was not told after this long will not be soon. It begins anew
+with each member that comes: of 1,000 that take ten seconds to be created, most would get an Event for nothing."""
+
+LONGEST_UNTOLD_S = 30.0
+"""Nobody waits longer for his Event, though members keep coming: an owner who looks sees something by then."""
 
 
 class Notices:
@@ -32,12 +36,13 @@ class Notices:
         """Return what is to be said to a gang's members now; it counts as said from then on."""
         text = self._why(key)
         pods = self._untold(key, text) if text else []
-        due = [pod for pod in pods if self._was_told_else(pod) or self._since_s(pod, now_s) + UNTOLD_S <= now_s]
+        due_s = self._times([pod for pod in pods if not self._was_told_else(pod)], now_s)
+        due = [pod for pod in pods if due_s.get(pod.uid, now_s) <= now_s]
         for pod in due:
             self._told[pod.uid] = text
             self._untold_since_s.pop(pod.uid, None)
         self._due_s.pop(key, None)
-        later = [self._untold_since_s[pod.uid] + UNTOLD_S for pod in pods if pod.uid in self._untold_since_s]
+        later = [at_s for at_s in due_s.values() if at_s > now_s]
         if later:
             self._due_s[key] = min(later)
         return [announce_rejection(pod, text) for pod in due]
@@ -88,5 +93,8 @@ class Notices:
     def _was_told_else(self, pod: Pod) -> bool:
         return pod.uid in self._told or self._standings.told(pod.uid) is not None
 
-    def _since_s(self, pod: Pod, now_s: float) -> float:
-        return self._untold_since_s.setdefault(pod.uid, now_s)
+    def _times(self, pods: Iterable[Pod], now_s: float) -> dict[PodUid, float]:
+        """Return when each of a gang's members who were told nothing yet is to be."""
+        since_s = {pod.uid: self._untold_since_s.setdefault(pod.uid, now_s) for pod in pods}
+        last_s = max(since_s.values(), default=now_s)
+        return {uid: min(last_s + UNTOLD_S, at_s + LONGEST_UNTOLD_S) for uid, at_s in since_s.items()}

@@ -1,6 +1,6 @@
 """Who is told why it waits, and when."""
 
-from extender.state.notices import UNTOLD_S
+from extender.state.notices import LONGEST_UNTOLD_S, UNTOLD_S
 from tests.builders import a_node, a_pod
 from tests.rig import Rig
 
@@ -53,6 +53,27 @@ def test_members_that_get_room_within_the_second_are_told_nothing() -> None:
     rig.later()
     rig.later(UNTOLD_S)
     assert not told(rig)
+
+
+def test_members_are_told_nothing_while_others_still_come() -> None:
+    rig = Rig(a_node("n1", gpu=0))
+    for number in range(10):
+        rig.create(a_pod(f"w{number}", gang="g", min_available=20))
+        rig.later(0.9 * UNTOLD_S)
+    assert not told(rig)
+    rig.later(UNTOLD_S)
+    assert [name for name, _ in told(rig)] == [f"w{number}" for number in range(10)]
+
+
+def test_members_are_told_in_the_end_though_others_still_come() -> None:
+    rig = Rig(a_node("n1", gpu=0))
+    step_s = 0.9 * UNTOLD_S
+    for number in range(round(LONGEST_UNTOLD_S / step_s) + 2):
+        rig.create(a_pod(f"w{number}", gang="g", min_available=100))
+        rig.later(step_s)
+    names = [name for name, _ in told(rig)]
+    assert names[0] == "w0"
+    assert len(names) < 4
 
 
 def test_members_of_a_gang_that_nobody_declares_are_told() -> None:
