@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from extender.app import connected
 from extender.cli.asking import Asker, UnseenError
 from extender.cli.cluster_facts import ask_fleet, ask_policies, ask_rights, ask_served, ask_version
-from extender.cli.extender_facts import ask_beside, ask_pods
+from extender.cli.extender_facts import ask_beside, ask_pods, own_url
 from extender.cli.scheduler_facts import Schedulers, ask_configz, look_around, read_files
 from extender.config import GangExtenderConfiguration, load_config
 from extender.doctor.diagnosis import GIVE_A_FILE, diagnose
@@ -29,7 +29,6 @@ from extender.doctor.finding import Problem, Unseen
 from extender.doctor.installation import POLICIES, READ_VERSIONS
 from extender.doctor.permissions import Who
 from extender.doctor.report import NOTHING_SEEN, as_json, as_text, exit_status
-from extender.verbs.server import PREFIX
 
 _KIND = "GangExtenderConfiguration"
 _DEFAULTS = GangExtenderConfiguration.model_validate({"apiVersion": "gang-extender.io/v1alpha1", "kind": _KIND})
@@ -170,5 +169,4 @@ async def _extenders(
         return await ask_pods(asker, namespace, config.server)
     known = [] if isinstance(schedulers, Unseen) else schedulers.schedulers
     urls = [place.entry.url_prefix for each in known for place in Wiring(each.config, config).ours]
-    own = f"http://{config.server.address}:{config.server.port}{PREFIX}"
-    return (await ask_beside(config.server, tuple(dict.fromkeys(urls or [own]))),)
+    return (await ask_beside(config.server, tuple(dict.fromkeys(urls or [own_url(config.server)]))),)

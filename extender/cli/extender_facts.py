@@ -18,6 +18,7 @@ from extender.cli.asking import NOT_ENDED, Asker, UnseenError
 from extender.config import ServerConfig
 from extender.doctor.facts import Extender
 from extender.doctor.finding import Unseen
+from extender.verbs.server import PREFIX
 
 CONTAINER = "extender"
 
@@ -36,12 +37,18 @@ _GO_THERE = (
     " --config /etc/gang-extender/config.yaml"
 )
 _FROM_ELSEWHERE = Unseen("what kube-scheduler reaches at 127.0.0.1 cannot be tried from here", _GO_THERE)
+_HERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up
+"""Where one that listens at every address is reached from its own host."""
+
+
+def own_url(server: ServerConfig) -> str:
+    """Return where the verbs are reached from beside the extender, by its own settings."""
+    return f"{'https' if server.tls else 'http'}://{_host(server.address)}:{server.port}{PREFIX}"
 
 
 async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
     """Ask the extender next to us, at its probes and at the entries' URLs."""
-    host = server.probe_address if server.probe_address != "0.0.0.0" else "127.0.0.1"  # noqa: S104 - compared
-    probes = f"http://{host}:{server.probe_port}"
+    probes = f"http://{_host(server.probe_address)}:{server.probe_port}"
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
         ready = await _fetch(session, f"{probes}/readyz?verbose")
@@ -98,6 +105,12 @@ def _by_the_kubelet(pod: Object) -> str:
             why = (state.get("waiting") or state.get("terminated") or {}).get("reason", "")
             return f"the kubelet says that its container is not ready{f' ({why})' if why else ''}"
     return ""
+
+
+def _host(address: str) -> str:
+    """Return where an address to listen on is reached from beside it, as a URL has it."""
+    host = _HERE.get(address, address)
+    return f"[{host}]" if ":" in host else host
 
 
 async def _fetch(session: aiohttp.ClientSession, url: str) -> tuple[int, str] | Unseen:
