@@ -32,11 +32,6 @@ _CALLS = "gang_extender_verb_duration_seconds"
 _STARTED = "gang_extender_repeat_filter_calls_created"
 """A counter without labels begins with the process."""
 
-_GO_THERE = (
-    "kubectl -n gang-extender exec deploy/gang-scheduler -c extender -- /opt/gang-extender/bin/gang-extender doctor"
-    " --config /etc/gang-extender/config.yaml"
-)
-_FROM_ELSEWHERE = Unseen("what kube-scheduler reaches at 127.0.0.1 cannot be tried from here", _GO_THERE)
 _HERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up
 """Where one that listens at every address is reached from its own host."""
 
@@ -76,23 +71,34 @@ async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[
 
 async def _ask_pod(asker: Asker, namespace: str, pod: Object, port: int) -> Extender:
     name = pod["metadata"]["name"]
-    base = f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
-    probed, metrics = await _through(asker, f"{base}/readyz", {"verbose": ""}), await _through(asker, f"{base}/metrics")
+    base, go_there = f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy", _go_there(namespace, name)
+    probed = await _through(asker, f"{base}/readyz", go_there, {"verbose": ""})
+    metrics = await _through(asker, f"{base}/metrics", go_there)
     ready = _readiness(probed)
     if isinstance(ready, Unseen):
         ready = _by_the_kubelet(pod) or ready
-    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), _FROM_ELSEWHERE, _started_s(metrics))
+    reachable = Unseen("what kube-scheduler reaches at 127.0.0.1 cannot be tried from here", go_there)
+    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), reachable, _started_s(metrics))
 
 
-async def _through(asker: Asker, path: str, query: Mapping[str, str] | None = None) -> tuple[int, str] | Unseen:
+def _go_there(namespace: str, pod: str) -> str:
+    return (
+        f"kubectl -n {namespace} exec {pod} -c {CONTAINER} -- /opt/gang-extender/bin/gang-extender doctor"
+        " --config /etc/gang-extender/config.yaml"
+    )
+
+
+async def _through(
+    asker: Asker, path: str, go_there: str, query: Mapping[str, str] | None = None
+) -> tuple[int, str] | Unseen:
     """Return what the extender says; 503 without its words is the API server, which does not get there."""
     answer = await asker.through(path, query)
     if isinstance(answer, Unseen):
-        return Unseen(answer.why, answer.mend or _GO_THERE)
+        return Unseen(answer.why, answer.mend or go_there)
     text = answer.body.decode(errors="replace")
     if answer.status == 200 or _READYZ in text:
         return answer.status, text
-    return Unseen(f"the API server does not get through to it: HTTP {answer.status}: {answer.message}", _GO_THERE)
+    return Unseen(f"the API server does not get through to it: HTTP {answer.status}: {answer.message}", go_there)
 
 
 def _by_the_kubelet(pod: Object) -> str:

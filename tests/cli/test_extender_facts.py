@@ -104,7 +104,7 @@ async def from_afar(stub: ApiServerStub, api: ApiServer, pod: dict[str, Any], st
     proxied = _answer(status, text)
     stub.answer_next("list", listed)
     stub.answer_next("get", proxied, proxied)
-    found = await ask_pods(Asker(api), "gang-extender", ServerConfig())
+    found = await ask_pods(Asker(api), "gangs", ServerConfig())
     assert isinstance(found, tuple)
     return found[0]
 
@@ -115,7 +115,7 @@ async def test_from_afar_its_probes_are_read_and_the_verbs_are_out_of_reach(
     found = await from_afar(stub, api, POD, 503, NOT_READY)
     assert found.ready == "watch pods not synced"
     assert isinstance(found.reachable, Unseen)
-    assert "kubectl" in found.reachable.mend
+    assert found.reachable.mend.startswith("kubectl -n gangs exec one -c extender -- ")
 
 
 @pytest.mark.parametrize("status", [403, 503])
