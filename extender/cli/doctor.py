@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from extender.app import connected
 from extender.cli.asking import Asker, UnseenError
 from extender.cli.cluster_facts import ask_fleet, ask_policies, ask_rights, ask_served, ask_version
-from extender.cli.extender_facts import ask_beside, ask_pods, own_url
+from extender.cli.extender_facts import ask_beside, ask_mounted_settings, ask_pods, own_url
 from extender.cli.scheduler_facts import Schedulers, ask_configz, look_around, read_files
 from extender.config import GangExtenderConfiguration, load_config
 from extender.doctor.diagnosis import GIVE_A_FILE, diagnose
@@ -118,7 +118,10 @@ def _kubeconfig(chosen: str, config: GangExtenderConfiguration | None) -> str:
 
 
 async def _find_settings(asker: Asker, namespace: str) -> Settings:
-    """Read the newest ConfigMap that holds settings; where there is none, the defaults hold."""
+    """Read the ConfigMap that the extender mounts, or else the newest that holds settings, or else take the defaults.
+
+    An older one is mounted after a roll-back: it has the same content, so that kustomize gives it the same name.
+    """
     found: list[tuple[str, str, str]] = []
     try:
         async for item in asker.items(f"/api/v1/namespaces/{namespace}/configmaps"):
@@ -133,7 +136,8 @@ async def _find_settings(asker: Asker, namespace: str) -> Settings:
         return Settings(_DEFAULTS, "defaults", Problem(what, "gang-extender doctor --config FILE", level="unknown"))
     if not found:
         return Settings(_DEFAULTS, "none found, so the defaults")
-    _, source, text = max(found)
+    in_use = await ask_mounted_settings(asker, namespace)
+    _, source, text = max([each for each in found if each[1] in in_use] or found)
     try:
         return Settings(GangExtenderConfiguration.model_validate(yaml.safe_load(text)), source)
     except (ValidationError, yaml.YAMLError) as error:

@@ -15,6 +15,7 @@ import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
 from extender.cli.asking import NOT_ENDED, Asker, UnseenError
+from extender.cli.scheduler_facts import flags_of, mounted_at
 from extender.config import ServerConfig
 from extender.doctor.facts import Extender
 from extender.doctor.finding import Unseen
@@ -58,8 +59,7 @@ async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
 async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[Extender, ...] | Unseen:
     """Ask every pod of the extender through the API server."""
     try:
-        listed = asker.items(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=NOT_ENDED)
-        pods = [pod async for item in listed if _has_extender(pod := orjson.loads(item))]
+        pods = await _pods(asker, namespace)
     except UnseenError as error:
         return error.unseen
     if not pods:
@@ -67,6 +67,23 @@ async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[
             f"no pod with a container {CONTAINER} is in namespace {namespace}", "--namespace, or --beside-extender"
         )
     return tuple([await _ask_pod(asker, namespace, pod, server.probe_port) for pod in pods])
+
+
+async def ask_mounted_settings(asker: Asker, namespace: str) -> frozenset[str]:
+    """Return which keys of ConfigMaps the extenders run with; empty where none is seen."""
+    try:
+        pods = await _pods(asker, namespace)
+    except UnseenError:
+        return frozenset()
+    running = [(pod, each) for pod in pods for each in _containers(pod) if each["name"] == CONTAINER]
+    return frozenset(mounted_at(pod, each, flags_of(each).get("config", "")) for pod, each in running) - {""}
+
+
+async def _pods(asker: Asker, namespace: str) -> list[Object]:
+    """Return the pods with an extender in them; raises UnseenError."""
+    listed = asker.items(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=NOT_ENDED)
+    pods = [orjson.loads(item) async for item in listed]
+    return [pod for pod in pods if CONTAINER in {each["name"] for each in _containers(pod)}]
 
 
 async def _ask_pod(asker: Asker, namespace: str, pod: Object, port: int) -> Extender:
@@ -176,6 +193,6 @@ def _started_s(answer: tuple[int, str] | Unseen) -> float:
     return next((float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{_STARTED} ")), 0.0)
 
 
-def _has_extender(pod: Object) -> bool:
+def _containers(pod: Object) -> list[Object]:
     spec = pod["spec"]
-    return CONTAINER in {each["name"] for each in [*spec["containers"], *(spec.get("initContainers") or ())]}
+    return [*spec["containers"], *(spec.get("initContainers") or ())]
