@@ -119,6 +119,16 @@ class LeaderElectionConfig(_Section):
     """In mode service: after so long without a renewal another one takes over. kube-scheduler's own default; shorter
     makes a slow API server cost the lead."""
 
+    @model_validator(mode="after")
+    def _own_lease_is_named(self) -> Self:
+        """Not the default, which is a kube-scheduler's: that would keep it from us for ever, or we from it."""
+        if self.mode == "service" and "resource_name" not in self.model_fields_set:
+            raise ValueError(
+                "mode service needs a resourceName: a lease of its own, which no kube-scheduler has, and which it may"
+                " write (manifests/service: gang-extender)"
+            )
+        return self
+
 
 class GangConfig(_Section):
     """What makes a gang, and how long room is held for it."""

@@ -56,6 +56,13 @@ def test_tls_lets_in_kube_scheduler_unless_others_are_named(tmp_path: Path) -> N
     assert tls.client_names == ["a", "spiffe://b"]
 
 
+def test_in_service_mode_the_lease_is_named_since_the_default_is_a_schedulers(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"leaderElection: .*mode service needs a resourceName"):
+        load_config(write(tmp_path, f"{HEAD}leaderElection: {{mode: service}}\n"))
+    named = load_config(write(tmp_path, f"{HEAD}leaderElection: {{mode: service, resourceName: gangs}}\n"))
+    assert named.leader_election.resource_name == "gangs"
+
+
 def test_nodes_are_read_by_what_is_said_of_gpus(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, HEAD)).gpus.policy_of_cards == CardPolicy(
         frozenset({"nvidia.com/gpu", "amd.com/gpu"})
