@@ -27,6 +27,10 @@ Quantity = Annotated[str, AfterValidator(_bytes_of)]
 """As Kubernetes writes amounts: 80Gi."""
 
 
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+"""As Kubernetes takes it for leases and namespaces."""
+
+
 class ConfigError(Exception):
     """The configuration cannot be used; the text names the file, each field's path and what is wrong there."""
 
@@ -108,11 +112,11 @@ class LeaderElectionConfig(_Section):
     one election instead of two that could disagree. `service`: one for several kube-schedulers, by a lease of our own.
     `none`: the only one, for a kube-scheduler without election."""
 
-    resource_name: str = "gang-scheduler"
+    resource_name: Name = "gang-scheduler"
     """Of the lease. In mode sidecar it must be that of the kube-scheduler; the default is what
     scheduler-config/dedicated.yaml has. In mode service no kube-scheduler may have the same."""
 
-    resource_namespace: str = "gang-extender"
+    resource_namespace: Name = "gang-extender"
     """The same."""
 
     lease_duration_seconds: Annotated[int, Field(ge=3, le=300)] = 15
@@ -272,7 +276,7 @@ class GangExtenderConfiguration(_Section):
     kubeconfig: str = ""
     """Path of a kubeconfig; empty means the pod's own ServiceAccount."""
 
-    scheduler_names: Annotated[list[str], Field(min_length=1)] = ["gang-scheduler"]
+    scheduler_names: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] = ["gang-scheduler"]
     """Pods that name another scheduler never come here: unbound, they do not count as members of a gang."""
 
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 1
