@@ -291,10 +291,27 @@ class GangExtenderConfiguration(_Section):
     log: LogConfig = LogConfig()
 
 
+class _Strict(yaml.SafeLoader):
+    """Refuses a field that is there twice, of which the first would be gone without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what the text says; raises YAMLError."""
+    return yaml.load(text, Loader=_Strict)  # noqa: S506 - a SafeLoader
+
+
 def load_config(path: Path) -> GangExtenderConfiguration:
     """Read and check the file; raises ConfigError."""
     try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content: Any = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

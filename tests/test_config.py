@@ -108,6 +108,11 @@ def test_levels_are_near_to_far_as_the_file_has_them(tmp_path: Path) -> None:
         ("- a list\n", "the whole file"),
         ("", "the whole file"),
         ("a: b: c", "not YAML"),
+        (
+            f"{HEAD}gangs: {{bindingSeconds: 40}}\ngangs: {{patienceSeconds: 5}}\n",
+            'gangs is there twice\n  in "<unicode string>", line 4',
+        ),
+        (f"{HEAD}log: {{level: info, level: debug}}\n", "level is there twice"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_path(tmp_path: Path, text: str, problem: str) -> None:

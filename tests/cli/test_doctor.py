@@ -44,6 +44,12 @@ async def test_those_that_the_extender_runs_with_though_newer_ones_were_tried() 
     assert found.config.gangs.binding_seconds == 40
 
 
+async def test_those_that_the_extender_does_not_start_with_are_told() -> None:
+    found = await _find_settings(Told([], {"twice": f"{KIND}log: {{level: info}}\nlog: {{level: debug}}"}), OURS)
+    assert found.problem
+    assert "log is there twice" in found.problem.what
+
+
 @pytest.mark.parametrize("pods", [[], None], ids=["none there", "none shown"])
 async def test_the_newest_ones_where_no_extender_is_seen(pods: list[Object] | None) -> None:
     found = await _find_settings(Told(pods, TEXTS), OURS)
