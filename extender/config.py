@@ -77,7 +77,7 @@ class ServerConfig(_Section):
     """The port of the verbs."""
 
     probe_address: str = "0.0.0.0"  # noqa: S104 - kubelet and Prometheus come from outside the pod; they only read
-    """The address of /livez, /readyz and /metrics."""
+    """The address of /livez, /readyz and /metrics; `::` in a cluster of IPv6 alone."""
 
     probe_port: Annotated[int, Field(ge=1, le=65535)] = 8889
     """A port of its own, so that the verbs need not listen where others can reach them."""
