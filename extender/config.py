@@ -319,13 +319,24 @@ def load_config(path: Path) -> GangExtenderConfiguration:
     try:
         return GangExtenderConfiguration.model_validate(content)
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(path, error))) from error
+        raise ConfigError("\n".join(f"{path}: {line}" for line in describe(error))) from error
 
 
-def _describe(path: Path, error: ValidationError) -> list[str]:
-    lines = []
-    for problem in error.errors(include_url=False):
-        field = ".".join(str(part) for part in problem["loc"]) or "the whole file"
-        known = " (no such field)" if problem["type"] == "extra_forbidden" else ""
-        lines.append(f"{path}: {field}: {problem['msg']}{known}")
-    return lines
+def describe(error: ValidationError) -> list[str]:
+    """Return what is wrong, field by field."""
+    problems = error.errors(include_url=False)
+    return [
+        f"{'.'.join(map(str, each['loc'])) or 'the whole file'}: {_said(each['type'], each['msg'])}"
+        for each in problems
+    ]
+
+
+def _said(kind: str, text: str) -> str:
+    """Say it without the words of a program: nobody who writes the file knows its classes."""
+    match kind:
+        case "extra_forbidden":
+            return f"{text} (no such field)"
+        case "model_type":
+            return "fields are wanted here, each as `name: value`"
+        case _:
+            return text.removeprefix("Value error, ")

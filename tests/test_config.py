@@ -105,6 +105,8 @@ def test_levels_are_near_to_far_as_the_file_has_them(tmp_path: Path) -> None:
         (f"{HEAD}topology: {{levels: [{RACK}, {RACK}]}}\n", "topology"),
         ("kind: GangExtenderConfiguration\n", "apiVersion"),
         ("apiVersion: v2\nkind: Pod\n", "kind"),
+        (f"{HEAD}gangs:\n", "gangs: fields are wanted here"),
+        (f"{HEAD}gangs: {{gatheringSeconds: 90}}\n", "gangs: gatheringSeconds must not be above bindingSeconds"),
         ("- a list\n", "the whole file"),
         ("", "the whole file"),
         ("a: b: c", "not YAML"),

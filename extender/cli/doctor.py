@@ -21,7 +21,7 @@ from extender.cli.asking import Asker, UnseenError
 from extender.cli.cluster_facts import ask_fleet, ask_policies, ask_rights, ask_served, ask_version
 from extender.cli.extender_facts import ask_beside, ask_mounted_settings, ask_pods, own_url
 from extender.cli.scheduler_facts import Schedulers, ask_configz, look_around, read_files
-from extender.config import GangExtenderConfiguration, load_config, read_yaml
+from extender.config import GangExtenderConfiguration, describe, load_config, read_yaml
 from extender.doctor.diagnosis import GIVE_A_FILE, diagnose
 from extender.doctor.entries import Wiring
 from extender.doctor.facts import Extender, Facts
@@ -141,8 +141,9 @@ async def _find_settings(asker: Asker, namespace: str) -> Settings:
     try:
         return Settings(GangExtenderConfiguration.model_validate(read_yaml(text)), source)
     except (ValidationError, yaml.YAMLError) as error:
+        said = "; ".join(describe(error)) if isinstance(error, ValidationError) else error
         problem = Problem(
-            f"the extender does not start with it: {error}", "extender/config.py says what each field takes"
+            f"the extender does not start with it: {said}", "extender/config.py says what each field takes"
         )
         return Settings(_DEFAULTS, source, problem)
 

@@ -44,10 +44,17 @@ async def test_those_that_the_extender_runs_with_though_newer_ones_were_tried() 
     assert found.config.gangs.binding_seconds == 40
 
 
-async def test_those_that_the_extender_does_not_start_with_are_told() -> None:
-    found = await _find_settings(Told([], {"twice": f"{KIND}log: {{level: info}}\nlog: {{level: debug}}"}), OURS)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("log: {level: info}\nlog: {level: debug}", "log is there twice"),
+        ("log: {level: 1}", "it: log.level: Input should be 'debug', 'info', 'warning' or 'error'"),
+    ],
+)
+async def test_those_that_the_extender_does_not_start_with_are_told(text: str, said: str) -> None:
+    found = await _find_settings(Told([], {"bad": KIND + text}), OURS)
     assert found.problem
-    assert "log is there twice" in found.problem.what
+    assert said in found.problem.what
 
 
 @pytest.mark.parametrize("pods", [[], None], ids=["none there", "none shown"])
