@@ -4,6 +4,7 @@ The `kubernetes` package finds the server and keeps the credentials (kubeconfig,
 nothing else of it is used: its typed calls take 0.9 ms per pod and its Binding call fails after the pod is bound.
 """
 
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -218,8 +219,11 @@ async def _from_file(kubeconfig: str) -> Configuration:
 
 def _check_exists(path: Path) -> None:
     # The package only logs a warning and then misses "current-context".
-    if not path.expanduser().is_file():
-        raise FileNotFoundError("no such file")
+    if path.expanduser().is_file():
+        return
+    if os.pathsep in str(path):  # of these the package takes the last one's context, and kubectl the first one's
+        raise FileNotFoundError("several files; join them: kubectl config view --flatten --minify > FILE")
+    raise FileNotFoundError("no such file")
 
 
 def _empty_configuration() -> Configuration:

@@ -306,8 +306,8 @@ class App:
         probes = web.Application()
         probes.add_routes(self._health.routes())
         async with (
-            _listening(verbs, server.address, server.port, context),
-            _listening(probes, server.probe_address, server.probe_port),
+            _listening("server.address and port", verbs, server.address, server.port, context),
+            _listening("server.probeAddress and probePort", probes, server.probe_address, server.probe_port),
         ):
             tls = server.tls is not None
             _log.info("serving", verbs=f"{server.address}:{server.port}", tls=tls, probes=server.probe_port)
@@ -342,12 +342,15 @@ def _sources(cluster: Cluster, config: GangExtenderConfiguration) -> list[Source
 
 @asynccontextmanager
 async def _listening(
-    app: web.Application, address: str, port: int, context: ssl.SSLContext | None = None
+    setting: str, app: web.Application, address: str, port: int, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[None]:
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
-        await web.TCPSite(runner, address, port, ssl_context=context, backlog=BACKLOG).start()
+        try:
+            await web.TCPSite(runner, address, port, ssl_context=context, backlog=BACKLOG).start()
+        except OSError as error:
+            raise OSError(f"{setting}: {address!r} and {port}: {error.strerror}") from error
         yield
     finally:
         await runner.cleanup()

@@ -27,6 +27,10 @@ Quantity = Annotated[str, AfterValidator(_bytes_of)]
 """As Kubernetes writes amounts: 80Gi."""
 
 
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+"""As Kubernetes takes it for leases and namespaces."""
+
+
 class ConfigError(Exception):
     """The configuration cannot be used; the text names the file, each field's path and what is wrong there."""
 
@@ -73,7 +77,7 @@ class ServerConfig(_Section):
     """The port of the verbs."""
 
     probe_address: str = "0.0.0.0"  # noqa: S104 - kubelet and Prometheus come from outside the pod; they only read
-    """The address of /livez, /readyz and /metrics."""
+    """The address of /livez, /readyz and /metrics; `::` in a cluster of IPv6 alone."""
 
     probe_port: Annotated[int, Field(ge=1, le=65535)] = 8889
     """A port of its own, so that the verbs need not listen where others can reach them."""
@@ -108,16 +112,26 @@ class LeaderElectionConfig(_Section):
     one election instead of two that could disagree. `service`: one for several kube-schedulers, by a lease of our own.
     `none`: the only one, for a kube-scheduler without election."""
 
-    resource_name: str = "gang-scheduler"
+    resource_name: Name = "gang-scheduler"
     """Of the lease. In mode sidecar it must be that of the kube-scheduler; the default is what
     scheduler-config/dedicated.yaml has. In mode service no kube-scheduler may have the same."""
 
-    resource_namespace: str = "gang-extender"
+    resource_namespace: Name = "gang-extender"
     """The same."""
 
     lease_duration_seconds: Annotated[int, Field(ge=3, le=300)] = 15
     """In mode service: after so long without a renewal another one takes over. kube-scheduler's own default; shorter
     makes a slow API server cost the lead."""
+
+    @model_validator(mode="after")
+    def _own_lease_is_named(self) -> Self:
+        """Not the default, which is a kube-scheduler's: that would keep it from us for ever, or we from it."""
+        if self.mode == "service" and "resource_name" not in self.model_fields_set:
+            raise ValueError(
+                "mode service needs a resourceName: a lease of its own, which no kube-scheduler has, and which it may"
+                " write (manifests/service: gang-extender)"
+            )
+        return self
 
 
 class GangConfig(_Section):
@@ -262,7 +276,7 @@ class GangExtenderConfiguration(_Section):
     kubeconfig: str = ""
     """Path of a kubeconfig; empty means the pod's own ServiceAccount."""
 
-    scheduler_names: Annotated[list[str], Field(min_length=1)] = ["gang-scheduler"]
+    scheduler_names: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] = ["gang-scheduler"]
     """Pods that name another scheduler never come here: unbound, they do not count as members of a gang."""
 
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 1
@@ -277,10 +291,27 @@ class GangExtenderConfiguration(_Section):
     log: LogConfig = LogConfig()
 
 
+class _Strict(yaml.SafeLoader):
+    """Refuses a field that is there twice, of which the first would be gone without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what the text says; raises YAMLError."""
+    return yaml.load(text, Loader=_Strict)  # noqa: S506 - a SafeLoader
+
+
 def load_config(path: Path) -> GangExtenderConfiguration:
     """Read and check the file; raises ConfigError."""
     try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content: Any = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -288,13 +319,24 @@ def load_config(path: Path) -> GangExtenderConfiguration:
     try:
         return GangExtenderConfiguration.model_validate(content)
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(path, error))) from error
+        raise ConfigError("\n".join(f"{path}: {line}" for line in describe(error))) from error
 
 
-def _describe(path: Path, error: ValidationError) -> list[str]:
-    lines = []
-    for problem in error.errors(include_url=False):
-        field = ".".join(str(part) for part in problem["loc"]) or "the whole file"
-        known = " (no such field)" if problem["type"] == "extra_forbidden" else ""
-        lines.append(f"{path}: {field}: {problem['msg']}{known}")
-    return lines
+def describe(error: ValidationError) -> list[str]:
+    """Return what is wrong, field by field."""
+    problems = error.errors(include_url=False)
+    return [
+        f"{'.'.join(map(str, each['loc'])) or 'the whole file'}: {_said(each['type'], each['msg'])}"
+        for each in problems
+    ]
+
+
+def _said(kind: str, text: str) -> str:
+    """Say it without the words of a program: nobody who writes the file knows its classes."""
+    match kind:
+        case "extra_forbidden":
+            return f"{text} (no such field)"
+        case "model_type":
+            return "fields are wanted here, each as `name: value`"
+        case _:
+            return text.removeprefix("Value error, ")

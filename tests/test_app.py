@@ -171,7 +171,7 @@ async def test_a_taken_port_ends_the_start_with_an_error(
 ) -> None:
     taken = int(stub.url.rsplit(":", 1)[1])
     ports = iter([taken, unused_tcp_port_factory()])
-    with pytest.raises(OSError, match="address already in use"):
+    with pytest.raises(OSError, match=r"^server\.address and port: .* address already in use"):
         async with running(kubeconfig, lambda: next(ports)):
             pass
 

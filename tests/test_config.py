@@ -56,6 +56,13 @@ def test_tls_lets_in_kube_scheduler_unless_others_are_named(tmp_path: Path) -> N
     assert tls.client_names == ["a", "spiffe://b"]
 
 
+def test_in_service_mode_the_lease_is_named_since_the_default_is_a_schedulers(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"leaderElection: .*mode service needs a resourceName"):
+        load_config(write(tmp_path, f"{HEAD}leaderElection: {{mode: service}}\n"))
+    named = load_config(write(tmp_path, f"{HEAD}leaderElection: {{mode: service, resourceName: gangs}}\n"))
+    assert named.leader_election.resource_name == "gangs"
+
+
 def test_nodes_are_read_by_what_is_said_of_gpus(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, HEAD)).gpus.policy_of_cards == CardPolicy(
         frozenset({"nvidia.com/gpu", "amd.com/gpu"})
@@ -84,6 +91,10 @@ def test_levels_are_near_to_far_as_the_file_has_them(tmp_path: Path) -> None:
         (f"{HEAD}server: {{tls: {{certFile: c, keyFile: '', clientCaFile: a}}}}\n", "server.tls.keyFile"),
         (f"{HEAD}server: {{{TLS.replace('}', ', clientNames: []}')}}}\n", "server.tls.clientNames"),
         (f"{HEAD}schedulerNames: []\n", "schedulerNames"),
+        (f"{HEAD}schedulerNames: [a, '']\n", "schedulerNames.1"),
+        (f"{HEAD}leaderElection: {{resourceName: ''}}\n", "leaderElection.resourceName"),
+        (f"{HEAD}leaderElection: {{resourceName: kube-system/kube-scheduler}}\n", "leaderElection.resourceName"),
+        (f"{HEAD}leaderElection: {{resourceNamespace: ''}}\n", "leaderElection.resourceNamespace"),
         (f"{HEAD}log: {{level: loud}}\n", "log.level"),
         (f"{HEAD}gpus: {{policy: scatter}}\n", "gpus.policy"),
         (f"{HEAD}gpus: {{memoryOfModels: {{T4: lots}}}}\n", "gpus.memoryOfModels.T4"),
@@ -94,9 +105,16 @@ def test_levels_are_near_to_far_as_the_file_has_them(tmp_path: Path) -> None:
         (f"{HEAD}topology: {{levels: [{RACK}, {RACK}]}}\n", "topology"),
         ("kind: GangExtenderConfiguration\n", "apiVersion"),
         ("apiVersion: v2\nkind: Pod\n", "kind"),
+        (f"{HEAD}gangs:\n", "gangs: fields are wanted here"),
+        (f"{HEAD}gangs: {{gatheringSeconds: 90}}\n", "gangs: gatheringSeconds must not be above bindingSeconds"),
         ("- a list\n", "the whole file"),
         ("", "the whole file"),
         ("a: b: c", "not YAML"),
+        (
+            f"{HEAD}gangs: {{bindingSeconds: 40}}\ngangs: {{patienceSeconds: 5}}\n",
+            'gangs is there twice\n  in "<unicode string>", line 4',
+        ),
+        (f"{HEAD}log: {{level: info, level: debug}}\n", "level is there twice"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_path(tmp_path: Path, text: str, problem: str) -> None:

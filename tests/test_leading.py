@@ -23,7 +23,7 @@ LEASE = f"{LEASES}/gang-scheduler"
 DURATION_S = 6
 SHORT_S = 3
 BESIDE = LeaderElectionConfig()
-SERVICE = LeaderElectionConfig(mode="service", leaseDurationSeconds=SHORT_S)
+SERVICE = LeaderElectionConfig(mode="service", resourceName="gang-scheduler", leaseDurationSeconds=SHORT_S)
 OURS = f"{socket.gethostname()}_scheduler-1"
 NewPort = Callable[[], int]
 

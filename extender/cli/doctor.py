@@ -19,9 +19,9 @@ from pydantic import ValidationError
 from extender.app import connected
 from extender.cli.asking import Asker, UnseenError
 from extender.cli.cluster_facts import ask_fleet, ask_policies, ask_rights, ask_served, ask_version
-from extender.cli.extender_facts import ask_beside, ask_pods
+from extender.cli.extender_facts import ask_beside, ask_mounted_settings, ask_pods, own_url
 from extender.cli.scheduler_facts import Schedulers, ask_configz, look_around, read_files
-from extender.config import GangExtenderConfiguration, load_config
+from extender.config import GangExtenderConfiguration, describe, load_config, read_yaml
 from extender.doctor.diagnosis import GIVE_A_FILE, diagnose
 from extender.doctor.entries import Wiring
 from extender.doctor.facts import Extender, Facts
@@ -29,7 +29,6 @@ from extender.doctor.finding import Problem, Unseen
 from extender.doctor.installation import POLICIES, READ_VERSIONS
 from extender.doctor.permissions import Who
 from extender.doctor.report import NOTHING_SEEN, as_json, as_text, exit_status
-from extender.verbs.server import PREFIX
 
 _KIND = "GangExtenderConfiguration"
 _DEFAULTS = GangExtenderConfiguration.model_validate({"apiVersion": "gang-extender.io/v1alpha1", "kind": _KIND})
@@ -119,7 +118,10 @@ def _kubeconfig(chosen: str, config: GangExtenderConfiguration | None) -> str:
 
 
 async def _find_settings(asker: Asker, namespace: str) -> Settings:
-    """Read the newest ConfigMap that holds settings; where there is none, the defaults hold."""
+    """Read the ConfigMap that the extender mounts, or else the newest that holds settings, or else take the defaults.
+
+    An older one is mounted after a roll-back: it has the same content, so that kustomize gives it the same name.
+    """
     found: list[tuple[str, str, str]] = []
     try:
         async for item in asker.items(f"/api/v1/namespaces/{namespace}/configmaps"):
@@ -134,12 +136,14 @@ async def _find_settings(asker: Asker, namespace: str) -> Settings:
         return Settings(_DEFAULTS, "defaults", Problem(what, "gang-extender doctor --config FILE", level="unknown"))
     if not found:
         return Settings(_DEFAULTS, "none found, so the defaults")
-    _, source, text = max(found)
+    in_use = await ask_mounted_settings(asker, namespace)
+    _, source, text = max([each for each in found if each[1] in in_use] or found)
     try:
-        return Settings(GangExtenderConfiguration.model_validate(yaml.safe_load(text)), source)
+        return Settings(GangExtenderConfiguration.model_validate(read_yaml(text)), source)
     except (ValidationError, yaml.YAMLError) as error:
+        said = "; ".join(describe(error)) if isinstance(error, ValidationError) else error
         problem = Problem(
-            f"the extender does not start with it: {error}", "extender/config.py says what each field takes"
+            f"the extender does not start with it: {said}", "extender/config.py says what each field takes"
         )
         return Settings(_DEFAULTS, source, problem)
 
@@ -170,5 +174,4 @@ async def _extenders(
         return await ask_pods(asker, namespace, config.server)
     known = [] if isinstance(schedulers, Unseen) else schedulers.schedulers
     urls = [place.entry.url_prefix for each in known for place in Wiring(each.config, config).ours]
-    own = f"http://{config.server.address}:{config.server.port}{PREFIX}"
-    return (await ask_beside(config.server, tuple(dict.fromkeys(urls or [own]))),)
+    return (await ask_beside(config.server, tuple(dict.fromkeys(urls or [own_url(config.server)]))),)

@@ -15,9 +15,11 @@ import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
 from extender.cli.asking import NOT_ENDED, Asker, UnseenError
+from extender.cli.scheduler_facts import flags_of, mounted_at
 from extender.config import ServerConfig
 from extender.doctor.facts import Extender
 from extender.doctor.finding import Unseen
+from extender.verbs.server import PREFIX
 
 CONTAINER = "extender"
 
@@ -31,17 +33,18 @@ _CALLS = "gang_extender_verb_duration_seconds"
 _STARTED = "gang_extender_repeat_filter_calls_created"
 """A counter without labels begins with the process."""
 
-_GO_THERE = (
-    "kubectl -n gang-extender exec deploy/gang-scheduler -c extender -- /opt/gang-extender/bin/gang-extender doctor"
-    " --config /etc/gang-extender/config.yaml"
-)
-_FROM_ELSEWHERE = Unseen("what kube-scheduler reaches at 127.0.0.1 cannot be tried from here", _GO_THERE)
+_HERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up
+"""Where one that listens at every address is reached from its own host."""
+
+
+def own_url(server: ServerConfig) -> str:
+    """Return where the verbs are reached from beside the extender, by its own settings."""
+    return f"{'https' if server.tls else 'http'}://{_host(server.address)}:{server.port}{PREFIX}"
 
 
 async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
     """Ask the extender next to us, at its probes and at the entries' URLs."""
-    host = server.probe_address if server.probe_address != "0.0.0.0" else "127.0.0.1"  # noqa: S104 - compared
-    probes = f"http://{host}:{server.probe_port}"
+    probes = f"http://{_host(server.probe_address)}:{server.probe_port}"
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
         ready = await _fetch(session, f"{probes}/readyz?verbose")
@@ -56,8 +59,7 @@ async def ask_beside(server: ServerConfig, urls: tuple[str, ...]) -> Extender:
 async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[Extender, ...] | Unseen:
     """Ask every pod of the extender through the API server."""
     try:
-        listed = asker.items(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=NOT_ENDED)
-        pods = [pod async for item in listed if _has_extender(pod := orjson.loads(item))]
+        pods = await _pods(asker, namespace)
     except UnseenError as error:
         return error.unseen
     if not pods:
@@ -67,25 +69,53 @@ async def ask_pods(asker: Asker, namespace: str, server: ServerConfig) -> tuple[
     return tuple([await _ask_pod(asker, namespace, pod, server.probe_port) for pod in pods])
 
 
+async def ask_mounted_settings(asker: Asker, namespace: str) -> frozenset[str]:
+    """Return which keys of ConfigMaps the extenders run with; empty where none is seen."""
+    try:
+        pods = await _pods(asker, namespace)
+    except UnseenError:
+        return frozenset()
+    running = [(pod, each) for pod in pods for each in _containers(pod) if each["name"] == CONTAINER]
+    return frozenset(mounted_at(pod, each, flags_of(each).get("config", "")) for pod, each in running) - {""}
+
+
+async def _pods(asker: Asker, namespace: str) -> list[Object]:
+    """Return the pods with an extender in them; raises UnseenError."""
+    listed = asker.items(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=NOT_ENDED)
+    pods = [orjson.loads(item) async for item in listed]
+    return [pod for pod in pods if CONTAINER in {each["name"] for each in _containers(pod)}]
+
+
 async def _ask_pod(asker: Asker, namespace: str, pod: Object, port: int) -> Extender:
     name = pod["metadata"]["name"]
-    base = f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
-    probed, metrics = await _through(asker, f"{base}/readyz", {"verbose": ""}), await _through(asker, f"{base}/metrics")
+    base, go_there = f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy", _go_there(namespace, name)
+    probed = await _through(asker, f"{base}/readyz", go_there, {"verbose": ""})
+    metrics = await _through(asker, f"{base}/metrics", go_there)
     ready = _readiness(probed)
     if isinstance(ready, Unseen):
         ready = _by_the_kubelet(pod) or ready
-    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), _FROM_ELSEWHERE, _started_s(metrics))
+    reachable = Unseen("what kube-scheduler reaches at 127.0.0.1 cannot be tried from here", go_there)
+    return Extender(f"pod {namespace}/{name}", ready, _calls(metrics), reachable, _started_s(metrics))
 
 
-async def _through(asker: Asker, path: str, query: Mapping[str, str] | None = None) -> tuple[int, str] | Unseen:
+def _go_there(namespace: str, pod: str) -> str:
+    return (
+        f"kubectl -n {namespace} exec {pod} -c {CONTAINER} -- /opt/gang-extender/bin/gang-extender doctor"
+        " --config /etc/gang-extender/config.yaml"
+    )
+
+
+async def _through(
+    asker: Asker, path: str, go_there: str, query: Mapping[str, str] | None = None
+) -> tuple[int, str] | Unseen:
     """Return what the extender says; 503 without its words is the API server, which does not get there."""
     answer = await asker.through(path, query)
     if isinstance(answer, Unseen):
-        return Unseen(answer.why, answer.mend or _GO_THERE)
+        return Unseen(answer.why, answer.mend or go_there)
     text = answer.body.decode(errors="replace")
     if answer.status == 200 or _READYZ in text:
         return answer.status, text
-    return Unseen(f"the API server does not get through to it: HTTP {answer.status}: {answer.message}", _GO_THERE)
+    return Unseen(f"the API server does not get through to it: HTTP {answer.status}: {answer.message}", go_there)
 
 
 def _by_the_kubelet(pod: Object) -> str:
@@ -98,6 +128,12 @@ def _by_the_kubelet(pod: Object) -> str:
             why = (state.get("waiting") or state.get("terminated") or {}).get("reason", "")
             return f"the kubelet says that its container is not ready{f' ({why})' if why else ''}"
     return ""
+
+
+def _host(address: str) -> str:
+    """Return where an address to listen on is reached from beside it, as a URL has it."""
+    host = _HERE.get(address, address)
+    return f"[{host}]" if ":" in host else host
 
 
 async def _fetch(session: aiohttp.ClientSession, url: str) -> tuple[int, str] | Unseen:
@@ -157,6 +193,6 @@ def _started_s(answer: tuple[int, str] | Unseen) -> float:
     return next((float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{_STARTED} ")), 0.0)
 
 
-def _has_extender(pod: Object) -> bool:
+def _containers(pod: Object) -> list[Object]:
     spec = pod["spec"]
-    return CONTAINER in {each["name"] for each in [*spec["containers"], *(spec.get("initContainers") or ())]}
+    return [*spec["containers"], *(spec.get("initContainers") or ())]

@@ -95,7 +95,7 @@ async def look_around(asker: Asker, namespace: str) -> Schedulers | Unseen:
 
 
 async def _look_at(asker: Asker, found: Schedulers, pod: Object, container: Object) -> None:
-    flags, spec = _flags(container), pod["spec"]
+    flags, spec = flags_of(container), pod["spec"]
     name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     source = source_of_pod = f"pod {name}"
     if "config" not in flags:
@@ -103,7 +103,7 @@ async def _look_at(asker: Asker, found: Schedulers, pod: Object, container: Obje
             Scheduler(f"{source} ({_NO_CONFIG})", SchedulerConfig(leader_election=_election(flags)))
         )
     else:
-        source = _mounted(pod, container, flags["config"]) or f"{source}, file {flags['config']}"
+        source = mounted_at(pod, container, flags["config"]) or f"{source}, file {flags['config']}"
         await _read_mounted(asker, found, source, pod["metadata"]["namespace"])
     host = bool(spec.get("hostNetwork"))
     found.processes.append(
@@ -162,7 +162,8 @@ def _kube_schedulers(pod: Object) -> Iterator[Object]:
             yield container
 
 
-def _flags(container: Object) -> dict[str, str]:
+def flags_of(container: Object) -> dict[str, str]:
+    """Return what a container is started with, by the name of the flag."""
     words = iter([*(container.get("command") or [])[1:], *(container.get("args") or [])])
     flags: dict[str, str] = {}
     last = ""
@@ -183,7 +184,7 @@ def _election(flags: dict[str, str]) -> LeaderElection:
     )
 
 
-def _mounted(pod: Object, container: Object, path: str) -> str:
+def mounted_at(pod: Object, container: Object, path: str) -> str:
     """Return which ConfigMap's key the file is; empty where it is none."""
     for mount in container.get("volumeMounts") or ():
         if PurePosixPath(path).is_relative_to(mount["mountPath"]):

@@ -11,6 +11,7 @@ from extender.doctor.fleet import (
     PODS,
     marks_are_known,
     members_are_marked,
+    spared,
     unserved_kinds,
     untold_shares,
 )
@@ -118,7 +119,7 @@ def _running(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.extenders, Unseen):
         yield unknown("the extender itself", facts.extenders)
         return
-    for extender in facts.extenders:
+    for extender in spared(facts):
         yield from examine(EXTENDERS, extender, extender.where)
     yield from examine(CALLED, facts)
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from msgspec import structs
+
+from extender.decide.explain import STANDING_BY
 from extender.doctor.entries import Wiring
 from extender.doctor.facts import Extender, Facts, Fleet
 from extender.doctor.finding import Check, Problem, Unseen
@@ -85,6 +88,15 @@ def marks_are_known(facts: Facts, wirings: list[Wiring]) -> Iterator[Problem]:
             what = f"{_named(stuck)} ask for {' or '.join(MARKS)}, which no node has and kube-scheduler does not ignore"
             lines = ", ".join(f"{{name: {name}, ignoredByScheduler: true}}" for name in MARKS)
             yield Problem(what, f"remove it from the pods, or to the entry without verbs: managedResources: [{lines}]")
+
+
+def spared(facts: Facts) -> tuple[Extender, ...]:
+    """Return the extenders; in service mode who stands by for one that is ready is never ready, as it should be."""
+    extenders = facts.extenders if isinstance(facts.extenders, tuple) else ()
+    if facts.settings.leader_election.mode != "service" or all(each.ready != "" for each in extenders):
+        return extenders
+    standing_by = f"leader {STANDING_BY}"
+    return tuple(structs.replace(each, ready="") if each.ready == standing_by else each for each in extenders)
 
 
 def is_ready(extender: Extender) -> Iterator[Problem]:

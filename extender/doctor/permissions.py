@@ -190,4 +190,6 @@ def _check_need(need: Need, rights: Mapping[Right, bool | Unseen], asked: Asked)
         what = f"may not {right.said}: {need.without}"
         what += "" if is_there else ", once it is installed"
         level = need.level if is_there else "warning"
-        yield Finding(name, level, what, asked.identities[who], f"kubectl apply -k manifests/{FOLDERS[need.part]}")
+        # Not -k: that would put base's sidecars beside an installation of service mode, and take TLS away from another.
+        mend = f"kubectl apply -f manifests/{FOLDERS[need.part]}/rbac.yaml"
+        yield Finding(name, level, what, asked.identities[who], mend)

@@ -177,6 +177,11 @@ async def test_a_kubeconfig_that_does_not_exist_is_named() -> None:
         await connect("/nowhere/config")
 
 
+async def test_kubeconfigs_that_kubectl_would_merge_are_named_with_what_joins_them() -> None:
+    with pytest.raises(KubeconfigError, match=r"^kubeconfig /one:/other: several files; .*kubectl config view"):
+        await connect("/one:/other")
+
+
 HERE = "current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}]"
 
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from extender.apiserver import ApiServer
 from extender.cli.asking import Asker
-from extender.cli.extender_facts import ask_beside, ask_pods
+from extender.cli.extender_facts import ask_beside, ask_pods, own_url
 from extender.config import ServerConfig
 from extender.doctor.finding import Unseen
 from tests.apiserver_stub import ApiServerStub
@@ -20,6 +20,7 @@ gang_extender_verb_duration_seconds_count{verb="filter",result="rejected"} 4.0
 gang_extender_verb_duration_seconds_count{verb="bind",result="bound"} 2.0
 """
 NOT_READY = "[+]watch nodes ok\n[-]watch pods not synced\nreadyz check failed\n"
+TLS = {"certFile": "c", "keyFile": "k", "clientCaFile": "a"}
 POD = {"metadata": {"name": "one"}, "spec": {"containers": [], "initContainers": [{"name": "extender"}]}}
 
 
@@ -74,6 +75,26 @@ async def test_beside_it_silence_is_an_answer(unused_tcp_port: int) -> None:
     assert isinstance(found.calls, Unseen)
 
 
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ({}, "http://127.0.0.1:8888/v1"),
+        ({"address": "::1", "port": 9}, "http://[::1]:9/v1"),
+        ({"tls": TLS}, "https://127.0.0.1:8888/v1"),
+        ({"tls": TLS, "address": "0.0.0.0"}, "https://127.0.0.1:8888/v1"),  # noqa: S104 - none is bound
+        ({"tls": TLS, "address": "::"}, "https://[::1]:8888/v1"),
+    ],
+)
+def test_where_no_entry_can_be_read_its_own_settings_say_where_it_answers(settings: dict[str, Any], url: str) -> None:
+    assert own_url(ServerConfig.model_validate(settings)) == url
+
+
+async def test_beside_it_the_probes_are_found_at_an_address_of_ipv6(unused_tcp_port: int) -> None:
+    found = await ask_beside(ServerConfig.model_validate({"probeAddress": "::", "probePort": unused_tcp_port}), ())
+    assert found.where == f"http://[::1]:{unused_tcp_port}"
+    assert "Cannot connect" in str(found.ready)
+
+
 async def from_afar(stub: ApiServerStub, api: ApiServer, pod: dict[str, Any], status: int, text: str) -> Any:
     """Ask a pod through the API server, whose proxy answers so."""
 
@@ -83,7 +104,7 @@ async def from_afar(stub: ApiServerStub, api: ApiServer, pod: dict[str, Any], st
     proxied = _answer(status, text)
     stub.answer_next("list", listed)
     stub.answer_next("get", proxied, proxied)
-    found = await ask_pods(Asker(api), "gang-extender", ServerConfig())
+    found = await ask_pods(Asker(api), "gangs", ServerConfig())
     assert isinstance(found, tuple)
     return found[0]
 
@@ -94,7 +115,7 @@ async def test_from_afar_its_probes_are_read_and_the_verbs_are_out_of_reach(
     found = await from_afar(stub, api, POD, 503, NOT_READY)
     assert found.ready == "watch pods not synced"
     assert isinstance(found.reachable, Unseen)
-    assert "kubectl" in found.reachable.mend
+    assert found.reachable.mend.startswith("kubectl -n gangs exec one -c extender -- ")
 
 
 @pytest.mark.parametrize("status", [403, 503])

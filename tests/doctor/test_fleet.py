@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from extender.decide.explain import STANDING_BY
 from extender.doctor.facts import Fleet
 from extender.doctor.finding import Unseen
 from extender.model.pod import HOLD_GATE
@@ -74,6 +75,21 @@ def test_an_extender_that_is_not_ready_or_elsewhere(state: dict[str, Any], check
     (found,) = amiss(facts(extenders=(extender(**state),)))
     assert (found.check, found.level) == (check, "error")
     assert said in found.what
+
+
+SERVICE = {"mode": "service", "resourceName": "gang-extender"}
+STANDS_BY = f"leader {STANDING_BY}"
+
+
+def test_in_service_mode_one_is_never_ready_and_that_is_right() -> None:
+    def two(first: str, second: str, **election: str) -> list[str]:
+        both = (extender(ready=first), extender(ready=second))
+        return [each.what for each in amiss(facts(extenders=both, settings=settings(leaderElection=election)))]
+
+    assert two("", STANDS_BY, **SERVICE) == []
+    assert two("", "watch pods not synced", **SERVICE) == ["it is not ready: watch pods not synced"]
+    assert len(two(STANDS_BY, STANDS_BY, **SERVICE)) == 2, "nobody leads"
+    assert two("", STANDS_BY) == [f"it is not ready: {STANDS_BY}"]
 
 
 STARTED_S = 1000.0

@@ -84,7 +84,7 @@ def test_held_pods_need_the_right_to_patch_them_even_without_the_policy() -> Non
     held = pod(spec={"schedulingGates": [{"name": HOLD_GATE}]})
     (found,) = amiss(facts(policies={HOLD: NONE, GPU_ENV: NONE}, rights=DENIED, fleet=Fleet((held,))))
     assert "held pods never lose their gate" in found.what
-    assert found.mend == "kubectl apply -k manifests/hold"
+    assert found.mend == "kubectl apply -f manifests/hold/rbac.yaml"
 
 
 def test_policies_on_a_kubernetes_that_does_not_run_them() -> None:
@@ -106,7 +106,7 @@ def test_hamis_plugin_without_the_right_to_lock_its_nodes() -> None:
     denied = {**dict.fromkeys(EVERY_RIGHT, True), Right("", "nodes", "patch"): False}
     assert amiss(facts(rights=denied)) == []
     (found,) = amiss(facts(rights=denied, fleet=Fleet(hami_nodes=("gpu-0",))))
-    assert found.mend == "kubectl apply -k manifests/hami"
+    assert found.mend == "kubectl apply -f manifests/hami/rbac.yaml"
 
 
 def test_what_could_not_be_read_is_unknown() -> None:

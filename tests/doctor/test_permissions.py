@@ -5,7 +5,7 @@ import pytest
 from extender.doctor.finding import Unseen
 from extender.doctor.permissions import EVERY_RIGHT, NEEDS, Part, Right, Who
 from tests.doctor.installations import AS_SHARED, IDENTITIES, amiss, facts, scheduler, settings
-from tests.manifests.files import BASE, HAMI, HOLD, manifest
+from tests.manifests.files import BASE, HAMI, HOLD, ROOT, manifest
 from tests.manifests.test_rbac import rights
 
 
@@ -25,7 +25,8 @@ def test_each_right_is_missed(right: Right) -> None:
     (found,) = amiss(facts(rights={**dict.fromkeys(EVERY_RIGHT, True), right: False}))
     assert found.level in {"error", "warning"}
     assert f"may not {right.said}: " in found.what
-    assert found.mend.startswith("kubectl apply -k manifests/")
+    assert found.mend.startswith("kubectl apply -f manifests/")
+    assert (ROOT / found.mend.removeprefix("kubectl apply -f ")).is_file()
     assert found.where == IDENTITIES[right.who]
 
 

@@ -192,7 +192,7 @@ def test_a_right_that_was_taken_away_and_given_back(cluster: Cluster) -> None:
         "may not create pods/binding",
         "may not patch pods/status",
     ]
-    assert {each["mend"] for each in found} == {"kubectl apply -k manifests/base"}
+    assert {each["mend"] for each in found} == {"kubectl apply -f manifests/base/rbac.yaml"}
 
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(BASE / "rbac.yaml"))
     wait_for(lambda: seen(cluster) == [], SOON_S, "the rights are back")

@@ -1,14 +1,25 @@
 """What /metrics shows."""
 
+import re
+from pathlib import Path
+
 from prometheus_client import generate_latest
 
 from extender.observe.metrics import Metrics
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_every_metric_is_ours_by_name_and_says_what_it_is(metrics: Metrics) -> None:
     found = list(metrics.registry.collect())
     assert all(metric.name.startswith("gang_extender_") and metric.documentation.endswith(".") for metric in found)
     assert len(found) >= 11
+
+
+def test_the_readme_names_every_metric_and_no_other(metrics: Metrics) -> None:
+    suffixes = {"counter": "_total", "info": "_info"}
+    found = {metric.name + suffixes.get(metric.type, "") for metric in metrics.registry.collect()}
+    assert set(re.findall(r"gang_extender_\w+", README.read_text())) == found
 
 
 def test_what_is_counted_can_be_read(metrics: Metrics) -> None:
