@@ -90,14 +90,24 @@ def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
         key=gang_key(meta.namespace, meta.name),
         min_available=spec.min_member if spec.min_member > 0 else None,
         terms=terms,
-        role_minimums=tuple(
-            sorted((role[:LONGEST].lower(), least) for role, least in (spec.min_task_member or {}).items())
-        ),
+        role_minimums=_role_minimums(spec),
         uid=meta.uid,
         job=owning_job(meta).key,
         job_role=_job_role(meta),
         status=GroupStatus(*structs.astuple(group.status)),
     )
+
+
+def _role_minimums(spec: MinMemberSpec) -> tuple[tuple[str, int], ...]:
+    """Return how many of each role are needed; none where they are more together than the gang itself needs.
+
+    Volcano's controller writes all replicas of a task there that says no minimum of its own: with a smaller minMember
+    the tasks' are passed over, as CheckTaskReady of Volcano's JobInfo has it.
+    """
+    least_of = spec.min_task_member or {}
+    if spec.min_member < sum(least_of.values()):
+        return ()
+    return tuple(sorted((role[:LONGEST].lower(), least) for role, least in least_of.items()))
 
 
 def _job_role(meta: ObjectMeta) -> str:
