@@ -94,7 +94,8 @@ def declare_gang(
     declared = structs.replace(declared, **{name: value for name, value in given.items() if value is not None})
 
     # 3. Does it make sense?
-    nonsense = _nonsense(min_available, terms.total or 0, replicas, max(claim.rendezvous_min for claim in claims))
+    is_whole = not (oldest.job_role or (pod_group and pod_group.job_role) or len(declared.groups) > 1)
+    nonsense = _nonsense(min_available, terms.total or 0, replicas, _awaited_nodes(claims) if is_whole else 0)
     total = max(min_available, terms.total or replicas)
     return structs.replace(declared, total=total, problems=(*declared.problems, *nonsense))
 
@@ -176,6 +177,11 @@ def _no_level(what: str, name: LevelName, levels: Collection[Level]) -> Ignored:
         return Ignored(f"its {what}, tier", name.text, f"1 to {len(levels)}, as topology.levels has so many")
     names = ", ".join(level.name for level in levels)
     return Ignored(f"its {what}", name.text, f"one of topology.levels ({names})")
+
+
+def _awaited_nodes(claims: Sequence[GangClaim]) -> int:
+    """Return for how many nodes the launchers wait; those of a part of a job wait for the other parts' as well."""
+    return max(claim.rendezvous_min for claim in claims)
 
 
 def _nonsense(min_available: int, total: int, replicas: int, nodes: int) -> list[Problem]:

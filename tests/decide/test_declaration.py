@@ -1,6 +1,7 @@
 """What holds for a gang when several say something, and what its owner is told."""
 
 import pytest
+from msgspec import structs
 
 from extender.decide.declaration import declare_gang, overruled
 from extender.decide.explain import explain_problem
@@ -106,6 +107,13 @@ def test_a_minimum_below_the_launchers_own_is_told(min_available: int, told: boo
     found = problems(a_claim(min_available), a_claim(min_available, rendezvous_min=3))
     assert bool(found) == told
     assert declared(a_claim(min_available, rendezvous_min=3)).min_available == min_available
+
+
+def test_a_gang_that_is_a_part_of_what_the_launcher_waits_for_may_have_fewer_members() -> None:
+    role = structs.replace(a_derived_claim("worker", 3), rendezvous_min=4)
+    assert problems(role, job=a_job(master=1, worker=3)) == []
+    assert problems(a_claim(3, rendezvous_min=4), group=PodGroup(VOLCANO, KEY, 3, job_role="worker")) == []
+    assert problems(a_claim(3, rendezvous_min=4, groups=(GangKey("default/the-others"),))) == []
 
 
 def test_what_cannot_be_used_is_told_with_what_is_wanted() -> None:
