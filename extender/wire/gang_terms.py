@@ -67,7 +67,7 @@ def complete(pod: Pod, claim: GangClaim) -> GangClaim | BadGangClaim:
     """Return the claim with min-available and the terms that the pod's metadata adds to it."""
     found = _min_available(pod)
     if isinstance(found, str):
-        return BadGangClaim(claim.key, found)
+        return BadGangClaim(claim.key, found, claim.derived)
     return GangClaim(
         claim.key,
         claim.min_available if found is None else found,

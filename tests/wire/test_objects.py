@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, convert
 
+from extender.model.claim import BadGangClaim
 from extender.model.device import Card, CardInventory, CardManager, CardPolicy, CardShare
 from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
@@ -63,6 +64,17 @@ def test_a_pod_with_a_deletion_timestamp_is_terminating_and_occupies_its_node() 
     read = pod(metadata={"deletionTimestamp": "2026-01-02T03:04:05Z"}, spec={"nodeName": "n1"})
     assert read.terminating
     assert read.occupies_node
+
+
+def test_of_a_gang_that_only_the_job_makes_it_is_known_when_it_cannot_be_planned() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep", "controller": True}
+    tolerations = [{"key": f"example.com/{number:050}", "operator": "Exists"} for number in range(300)]
+    gang = pod(metadata={"ownerReferences": [owner]}, spec={"tolerations": tolerations}).gang
+    assert isinstance(gang, BadGangClaim)
+    assert gang.derived
+    named = pod(metadata={"annotations": gang_annotations("g", 4)}, spec={"tolerations": tolerations}).gang
+    assert isinstance(named, BadGangClaim)
+    assert not named.derived
 
 
 @pytest.mark.parametrize(
