@@ -5,6 +5,7 @@ it adds to the TFJob: `min-instances` in the spec or, where the CRD prunes that,
 replica's template.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Raw, Struct, field
@@ -20,6 +21,8 @@ from extender.wire.pod_template import sample_of
 
 MIN_INSTANCES = "dragon/min-instances"
 """The annotation; its number is quoted in a pod's template, and need not be in an ElasticJob's."""
+
+_INDEXES = re.compile(r"[0-9]{1,10}(-[0-9]{1,10})?(,[0-9]{1,10}(-[0-9]{1,10})?)*")
 
 _NOTHING = Raw(b"null")
 
@@ -100,6 +103,7 @@ class BatchJobStatus(_Wire, frozen=True):
     """`status` of Kubernetes' own Job."""
 
     succeeded: int | None = None
+    failed_indexes: str | None = None
 
 
 class BatchJob(_Wire, frozen=True):
@@ -138,7 +142,8 @@ def batch_job_of(kind: str, job: BatchJob) -> TrainingJob:
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     succeeded = job.status.succeeded or 0
     if spec.completions is not None:
-        at_a_time = min(parallelism, max(0, spec.completions - succeeded))
+        given_up = _count_indexes(job.status.failed_indexes or "")
+        at_a_time = min(parallelism, max(0, spec.completions - succeeded - given_up))
     else:
         at_a_time = 1 if succeeded else parallelism  # the others only end what they are at
     together = spec.completion_mode == "Indexed" or parallelism > 1
@@ -147,6 +152,14 @@ def batch_job_of(kind: str, job: BatchJob) -> TrainingJob:
     role = JobRole("", at_a_time, scheduler_name=_scheduler_name(spec.template), sample=sample)
     key = job_key(namespace, kind, job.metadata.name)
     return TrainingJob(key, (role,), min_available=None if together else 0)
+
+
+def _count_indexes(text: str) -> int:
+    """Return how many there are in `1,3-5`, as the Job's controller writes them; 0 where it is nothing of the sort."""
+    if not _INDEXES.fullmatch(text):
+        return 0
+    ends = (part.partition("-") for part in text.split(","))
+    return sum(max(0, int(last or first) - int(first) + 1) for first, _, last in ends)
 
 
 def _roles(namespace: str, replicas: Mapping[str, Replicas], minimums: Mapping[str, int]) -> Iterable[JobRole]:
