@@ -86,11 +86,15 @@ def read_terms(annotations: Mapping[str, str]) -> Terms:
 
 
 def with_topology(terms: Terms, topology: Terms | None) -> Terms:
-    """Return the terms with what others say of topology, where they do."""
+    """Return the terms with what others say of topology, where they do: all that either requires holds."""
     if topology is None:
         return terms
-    ignored = (*terms.ignored, *topology.ignored)
-    return structs.replace(terms, required=topology.required, preferred=topology.preferred, ignored=ignored)
+    return structs.replace(
+        terms,
+        required=(*(terms.required or ()), *(topology.required or ())) or None,
+        preferred=terms.preferred or topology.preferred,
+        ignored=(*terms.ignored, *topology.ignored),
+    )
 
 
 def _read_koordinator(annotations: Mapping[str, str]) -> Terms:
