@@ -5,7 +5,7 @@ Whoever says something else is overruled, and the gang's owner is told. Counterp
 knows PodGroups and annotations.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import structs
@@ -36,8 +36,6 @@ LONGEST_WAITING_S = 7200.0
 """So long, at most, is room kept for one gang before others have a turn, whatever it says: longer than most jobs wait,
 and what is kept is of no use to anybody meanwhile."""
 
-_NOTHING = (None, Terms())
-
 _TERMS = {
     "total": "total-number",
     "strict": "mode",
@@ -46,6 +44,8 @@ _TERMS = {
     "match_policy": "match-policy",
 }
 """The fields of `Terms`, and what their authors call them."""
+_LEVELS = ("required", "preferred")
+"""Those that are weighed apart: a role of its own may say them."""
 
 
 def declare_gang(
@@ -101,16 +101,28 @@ def declare_gang(
 
 
 def overruled(claims: Sequence[GangClaim]) -> list[bool]:
-    """Return for each claim, the oldest member's first, whether it says something else than the one that holds."""
-    said = [(claim.min_available, structs.replace(claim.terms, required=None, preferred=None)) for claim in claims]
-    held = next((each for each in said if each != _NOTHING), _NOTHING)
-    levels = [(claim.terms.required, claim.terms.preferred) for claim in claims]
-    nothing = (None, None)
-    held_levels = next((each for each in levels if each != nothing), nothing)
-    return [
-        each not in (held, _NOTHING) or near not in (held_levels, nothing)
-        for each, near in zip(said, levels, strict=True)
-    ]
+    """Return for each claim, the oldest member's first, whether it says something else than the one that holds.
+
+    Who says nothing of a matter goes with the first that says anything of it.
+    """
+    verdicts = [_differ_from_first(matter) for matter in zip(*map(_said_of_each_matter, claims), strict=True)]
+    return [any(each) for each in zip(*verdicts, strict=True)]
+
+
+def _said_of_each_matter(claim: GangClaim) -> tuple[tuple[object, ...], ...]:
+    least = () if claim.min_available is None else (claim.min_available,)
+    return least, _said_in(claim.terms, _TERMS), _said_in(claim.terms, _LEVELS)
+
+
+def _said_in(terms: Terms, fields: Iterable[str]) -> tuple[object, ...]:
+    """Return what the terms say in these fields; empty where they say nothing there."""
+    values = tuple(getattr(terms, field) for field in fields)
+    return () if all(value is None for value in values) else values
+
+
+def _differ_from_first(said: Sequence[tuple[object, ...]]) -> list[bool]:
+    held = next(filter(None, said), ())
+    return [each not in (held, ()) for each in said]
 
 
 def _is_gang_of(claim: GangClaim, job: TrainingJob) -> bool:
@@ -140,7 +152,8 @@ def _shown(value: object) -> str:
 
 
 def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tuple[Terms, list[Problem]]:
-    ours = next((claim.terms for claim in claims if claim.terms != Terms()), Terms())
+    ours = next((claim.terms for claim in claims if _said_in(claim.terms, _TERMS)), Terms())
+    nonsense = next((claim.terms.ignored for claim in claims if claim.terms.ignored), ())
     theirs = pod_group.terms if pod_group else Terms()
     found: dict[str, object] = {}
     problems: list[Problem] = []
@@ -148,7 +161,7 @@ def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tup
         held, more = _weigh(what, {POD_GROUP: getattr(theirs, field), MEMBERS: getattr(ours, field)})
         found[field] = held
         problems += more
-    return structs.replace(Terms(ignored=(*theirs.ignored, *ours.ignored)), **found), problems
+    return structs.replace(Terms(ignored=(*theirs.ignored, *nonsense)), **found), problems
 
 
 def _weigh_levels(

@@ -141,6 +141,28 @@ def test_members_that_say_something_else_than_the_first_that_says_anything_are_o
     assert overruled([silent]) == [False]
 
 
+def test_what_a_role_says_of_the_network_alone_does_not_silence_the_others() -> None:
+    worker = a_claim(preferred=(LevelName("zone", "label"),))
+    ps = a_claim(match_policy="only-waiting", groups=(GangKey("default/other"),))
+    gang = declared(worker, ps, group=a_group(4))
+    assert (gang.match_policy, gang.groups) == ("only-waiting", (KEY, "default/other"))
+    assert overruled([worker, ps]) == [False, False]
+
+
+def test_what_makes_no_sense_on_one_role_does_not_silence_the_others() -> None:
+    wrong = Ignored("annotation a", "b", "c")
+    worker, ps = a_claim(4, ignored=(wrong,)), a_claim(4, match_policy="only-waiting")
+    assert declared(worker, ps).match_policy == "only-waiting"
+    assert (wrong in declared(worker, ps).problems, wrong in declared(ps, worker).problems) == (True, True)
+
+
+def test_nobody_is_told_to_be_overruled_whose_words_hold() -> None:
+    worker, ps = a_claim(4), a_claim(match_policy="only-waiting")
+    assert declared(worker, ps).match_policy == "only-waiting"
+    assert overruled([worker, ps]) == [False, False]
+    assert overruled([worker, ps, a_claim(match_policy="once-satisfied")]) == [False, False, True]
+
+
 BLOCK, SPINE = Level("block", ("example.com/leaf", "example.com/block")), Level("spine", ("example.com/spine",))
 
 
