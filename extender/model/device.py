@@ -160,7 +160,7 @@ class CardNeed(Struct, frozen=True, gc=False):
     """What one container asks for: `count` different cards, and this much of each.
 
     Memory is asked for in bytes, or in thousandths of the card's; then it is rounded down to whole `memory_unit`s, as
-    the managers do. `container` is as in CardShare.
+    the managers do. `container` is as in CardShare. With `idle` a card will do only while nobody has any of it.
     """
 
     count: int = 1
@@ -169,6 +169,7 @@ class CardNeed(Struct, frozen=True, gc=False):
     memory_milli: int = 0
     memory_unit: int = 1
     container: int = 0
+    idle: bool = False
 
 
 class CardTerms(Struct, frozen=True, gc=False):

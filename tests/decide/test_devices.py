@@ -210,6 +210,15 @@ def test_models_and_uuids_are_wanted_or_not() -> None:
     assert placed(CardTerms(models=("H100",))) == []
 
 
+def test_who_wants_an_idle_card_gets_one_that_nobody_uses_and_each_container_its_own() -> None:
+    room = used(room_of(Card(0, "GPU-0"), Card(1, "GPU-1"), Card(2, "GPU-2")), GPU_0=100)
+    one = CardNeed(core_milli=100, idle=True)
+    single, both = (CardRequest(CardDialect.KUBESHARE_1, needs) for needs in ((one,), (one, one)))
+    assert (count_fitting(single, room), on(room, single, single)) == (2, [[1], [2]])
+    assert on(room, both) == [[1, 2]]
+    assert fit_cards(single, used(room_of(Card(0, "GPU-0")), GPU_0=100)) == (TooLittleOfCards(),)
+
+
 def test_an_unhealthy_card_gets_nothing_new() -> None:
     room = room_of(Card(0, "a", healthy=False), Card(1, "b"))
     assert (count_fitting(HALF, room), on(room, HALF)) == (2, [[1]])

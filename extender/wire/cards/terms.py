@@ -19,7 +19,9 @@ _VGPU_SHUN_MODELS: Final = "volcano.sh/vgpu-nouse-gputype"
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 """What Go's strconv.ParseBool takes for true."""
 _SPREAD: Final = {"binpack": False, "spread": True}
-"""HAMi's other policies leave it to the configuration."""
+"""HAMi's other policies leave it to the configuration; the first of a list counts that does not."""
+_MUTEX: Final = "mutex"
+"""The one that asks for cards that nobody uses."""
 
 _NO_TERMS = CardTerms()
 _KEYS = frozenset(
@@ -48,8 +50,13 @@ def hami_terms(annotations: Mapping[str, str] | None) -> CardTerms:
         uuids=_listed(annotations, _USE_UUIDS),
         not_uuids=_listed(annotations, _SHUN_UUIDS),
         one_numa=annotations.get(_ONE_NUMA) in _TRUE,
-        spread=_SPREAD.get(annotations.get(_POLICY, "")),
+        spread=next((_SPREAD[each] for each in _listed(annotations, _POLICY) if each in _SPREAD), None),
     )
+
+
+def wants_idle_cards(annotations: Mapping[str, str] | None) -> bool:
+    """Whether HAMi's annotations say that only cards will do of which nobody has any."""
+    return annotations is not None and _MUTEX in _listed(annotations, _POLICY)
 
 
 def volcano_terms(annotations: Mapping[str, str] | None) -> CardTerms:

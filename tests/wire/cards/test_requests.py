@@ -241,6 +241,7 @@ def test_kai_gives_its_share_to_the_first_container_or_to_the_one_that_is_named(
         ({"hami.io/gpu-scheduler-policy": "spread"}, CardTerms(spread=True)),
         ({"hami.io/gpu-scheduler-policy": "binpack"}, CardTerms(spread=False)),
         ({"hami.io/gpu-scheduler-policy": "topology-aware"}, CardTerms()),
+        ({"hami.io/gpu-scheduler-policy": "numa, spread"}, CardTerms(spread=True)),
     ],
 )
 @pytest.mark.parametrize("requests", [{GPU: "1"}, {GPU: "1", "nvidia.com/gpucores": "10"}])
@@ -248,6 +249,13 @@ def test_which_cards_will_do(requests: dict[str, str], annotations: dict[str, st
     request = asked(requests, annotations=annotations)
     assert isinstance(request, CardRequest)
     assert request.terms == terms
+
+
+@pytest.mark.parametrize(("policy", "idle"), [("mutex", True), ("spread, mutex", True), ("binpack", False)])
+def test_hamis_mutex_asks_for_cards_that_nobody_uses(policy: str, *, idle: bool) -> None:
+    requests = {GPU: "1", "nvidia.com/gpumem": "1024"}
+    (need,) = needs(requests, annotations={"hami.io/gpu-scheduler-policy": policy})
+    assert need.idle == idle
 
 
 def test_which_cards_will_do_in_volcanos_words() -> None:
