@@ -237,7 +237,7 @@ def is_wanted(card: Card, terms: CardTerms) -> bool:
     """Whether the card is one of those that will do."""
     if terms.uuids and card.uuid not in terms.uuids:
         return False
-    if card.uuid and card.uuid in terms.not_uuids:
+    if (card.uuid and card.uuid in terms.not_uuids) or (terms.mode and card.mode not in terms.mode):
         return False
     model = card.model.lower()
     if terms.models and not any(wanted.lower() in model for wanted in terms.models):

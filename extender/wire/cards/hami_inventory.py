@@ -84,6 +84,7 @@ def _card(device: _Device, index: int, links: Links) -> Card:
         device.numa,
         device.count,
         links.get(device.id, ()),
+        device.mode,
     )
 
 

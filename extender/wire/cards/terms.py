@@ -11,6 +11,8 @@ _USE_UUIDS: Final = "nvidia.com/use-gpuuuid"
 _SHUN_UUIDS: Final = "nvidia.com/nouse-gpuuuid"
 _ONE_NUMA: Final = "nvidia.com/numa-bind"
 _POLICY: Final = "hami.io/gpu-scheduler-policy"
+_MODE: Final = "nvidia.com/vgpu-mode"
+_VGPU_MODE: Final = "volcano.sh/vgpu-mode"
 _VGPU_USE_UUIDS: Final = "volcano.sh/vgpu-use-gpuuuid"
 _VGPU_SHUN_UUIDS: Final = "volcano.sh/vgpu-nouse-gpuuuid"
 _VGPU_USE_MODELS: Final = "volcano.sh/vgpu-use-gputype"
@@ -32,6 +34,8 @@ _KEYS = frozenset(
         _SHUN_UUIDS,
         _ONE_NUMA,
         _POLICY,
+        _MODE,
+        _VGPU_MODE,
         _VGPU_USE_UUIDS,
         _VGPU_SHUN_UUIDS,
         _VGPU_USE_MODELS,
@@ -51,6 +55,7 @@ def hami_terms(annotations: Mapping[str, str] | None) -> CardTerms:
         not_uuids=_listed(annotations, _SHUN_UUIDS),
         one_numa=annotations.get(_ONE_NUMA) in _TRUE,
         spread=next((_SPREAD[each] for each in _listed(annotations, _POLICY) if each in _SPREAD), None),
+        mode=annotations.get(_MODE, ""),
     )
 
 
@@ -68,6 +73,7 @@ def volcano_terms(annotations: Mapping[str, str] | None) -> CardTerms:
         not_models=_listed(annotations, _VGPU_SHUN_MODELS, _SHUN_MODELS),
         uuids=_listed(annotations, _VGPU_USE_UUIDS),
         not_uuids=_listed(annotations, _VGPU_SHUN_UUIDS),
+        mode=annotations.get(_VGPU_MODE, ""),
     )
 
 

@@ -72,7 +72,7 @@ A10: dict[str, Any] = {"memory_bytes": 23028 * MIB, "model": "NVIDIA A10", "slot
 def test_hami_registers_cards_as_json() -> None:
     assert inventory({REGISTER: HAMI_JSON}, allocatable={GPU: "27"}) == CardInventory(
         CardManager.HAMI,
-        (Card(0, "GPU-a", numa=0, **A10), Card(1, "GPU-b", numa=1, healthy=False, **A10)),
+        (Card(0, "GPU-a", numa=0, mode="hami-core", **A10), Card(1, "GPU-b", numa=1, healthy=False, **A10)),
         WHOLE,
     )
 
@@ -107,7 +107,7 @@ def test_what_a_plugin_left_behind_that_is_gone_counts_no_more() -> None:
 
 def test_volcanos_vgpu_plugin_registers_cards() -> None:
     text = "GPU-a,10,32768,NVIDIA-V100,true,hami-core:GPU-b,10,32768,NVIDIA-V100,false,hami-core:GPU-c,7,1,A,true,mig:"
-    v100: dict[str, Any] = {"memory_bytes": 32 * GIB, "model": "NVIDIA-V100", "slots": 10}
+    v100: dict[str, Any] = {"memory_bytes": 32 * GIB, "model": "NVIDIA-V100", "slots": 10, "mode": "hami-core"}
     assert inventory({"volcano.sh/node-vgpu-register": text}) == CardInventory(
         CardManager.VOLCANO_VGPU,
         (Card(0, "GPU-a", **v100), Card(1, "GPU-b", healthy=False, **v100)),

@@ -241,6 +241,7 @@ def test_kai_gives_its_share_to_the_first_container_or_to_the_one_that_is_named(
         ({"hami.io/gpu-scheduler-policy": "spread"}, CardTerms(spread=True)),
         ({"hami.io/gpu-scheduler-policy": "binpack"}, CardTerms(spread=False)),
         ({"hami.io/gpu-scheduler-policy": "topology-aware"}, CardTerms()),
+        ({"nvidia.com/vgpu-mode": "mig"}, CardTerms(mode="mig")),
         ({"hami.io/gpu-scheduler-policy": "numa, spread"}, CardTerms(spread=True)),
     ],
 )
@@ -264,10 +265,11 @@ def test_which_cards_will_do_in_volcanos_words() -> None:
         "volcano.sh/vgpu-nouse-gpuuuid": "GPU-2",
         "nvidia.com/use-gputype": "A100",
         "nvidia.com/nouse-gputype": "V100",
+        "volcano.sh/vgpu-mode": "hami-core",
     }
     request = asked({"volcano.sh/vgpu-number": "1"}, annotations=annotations)
     assert isinstance(request, CardRequest)
-    assert request.terms == CardTerms(("A100",), ("V100",), ("GPU-1",), ("GPU-2",))
+    assert request.terms == CardTerms(("A100",), ("V100",), ("GPU-1",), ("GPU-2",), mode="hami-core")
 
 
 @pytest.mark.parametrize(
