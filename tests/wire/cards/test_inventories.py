@@ -99,6 +99,11 @@ def test_scores_that_make_no_sense_cost_only_the_preference() -> None:
     assert [card.links for card in found.cards] == [(), ()]
 
 
+def test_a_card_that_is_cordoned_gets_nothing_new() -> None:
+    found = known(annotations={REGISTER: HAMI_JSON, "hami.io/device-cordon": " GPU-a ,GPU-x,"})
+    assert [(card.uuid, card.healthy) for card in found.cards] == [("GPU-a", False), ("GPU-b", False)]
+
+
 def test_what_a_plugin_left_behind_that_is_gone_counts_no_more() -> None:
     handshakes = {"hami.io/node-handshake": "Deleted_2026.01.02 03:04:05"}
     assert inventory({REGISTER: HAMI_JSON, **handshakes}) is None
