@@ -240,6 +240,8 @@ def is_wanted(card: Card, terms: CardTerms) -> bool:
     if (card.uuid and card.uuid in terms.not_uuids) or (terms.mode and card.mode not in terms.mode):
         return False
     model = card.model.lower()
+    if terms.exact_model and terms.exact_model.lower() != model:
+        return False
     if terms.models and not any(wanted.lower() in model for wanted in terms.models):
         return False
     return not any(model and unwanted.lower() in model for unwanted in terms.not_models)

@@ -177,7 +177,8 @@ class CardNeed(Struct, frozen=True, gc=False):
 class CardTerms(Struct, frozen=True, gc=False):
     """Which cards will do: models are compared as parts of the card's model, without regard to case, UUIDs whole.
 
-    Without `models` or `uuids` any will do. `mode` names those in which the cards may be shared, empty for any. `spread` is None where the pod does not say how to choose.
+    Without `models` or `uuids` any will do. `exact_model` is compared whole, and `mode` names those in which the cards
+    may be shared; both are empty for any. `spread` is None where the pod does not say how to choose.
     """
 
     models: tuple[str, ...] = ()
@@ -187,6 +188,7 @@ class CardTerms(Struct, frozen=True, gc=False):
     one_numa: bool = False
     spread: bool | None = None
     mode: str = ""
+    exact_model: str = ""
 
 
 class CardRequest(Struct, frozen=True, gc=False):

@@ -208,6 +208,8 @@ def test_models_and_uuids_are_wanted_or_not() -> None:
     assert placed(CardTerms(not_uuids=("a", "b"))) == [2]
     assert placed(CardTerms(models=("A100",), not_uuids=("a",))) == [2]
     assert placed(CardTerms(models=("H100",))) == []
+    assert placed(CardTerms(exact_model="nvidia a100")) == [2]
+    assert placed(CardTerms(exact_model="A100")) == []
 
 
 def test_a_card_that_is_shared_in_another_way_than_is_wanted_will_not_do() -> None:

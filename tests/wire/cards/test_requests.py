@@ -113,10 +113,10 @@ def test_a_gpuid_is_a_wish_until_the_pod_is_bound() -> None:
 
 
 def test_a_gpu_model() -> None:
-    labels = {"sharedgpu/gpu_request": "1", "sharedgpu/gpu_limit": "1", "sharedgpu/gpu_model": "GTX-1080"}
+    labels = {"sharedgpu/gpu_request": "1", "sharedgpu/gpu_limit": "1", "sharedgpu/gpu_model": "NVIDIA-L4"}
     request = asked(labels=labels)
     assert isinstance(request, CardRequest)
-    assert request.terms == CardTerms(models=("GTX-1080",))
+    assert request.terms == CardTerms(exact_model="NVIDIA-L4")
 
 
 K = "koordinator.sh"
