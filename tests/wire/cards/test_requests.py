@@ -230,49 +230,6 @@ def test_kai_gives_its_share_to_the_first_container_or_to_the_one_that_is_named(
 
 
 @pytest.mark.parametrize(
-    ("annotations", "terms"),
-    [
-        ({"nvidia.com/use-gputype": "A100, V100,"}, CardTerms(models=("A100", "V100"))),
-        ({"nvidia.com/nouse-gputype": "1080"}, CardTerms(not_models=("1080",))),
-        ({"nvidia.com/use-gpuuuid": "GPU-1,GPU-2"}, CardTerms(uuids=("GPU-1", "GPU-2"))),
-        ({"nvidia.com/nouse-gpuuuid": "GPU-1"}, CardTerms(not_uuids=("GPU-1",))),
-        ({"nvidia.com/numa-bind": "true"}, CardTerms(one_numa=True)),
-        ({"nvidia.com/numa-bind": "yes"}, CardTerms()),
-        ({"hami.io/gpu-scheduler-policy": "spread"}, CardTerms(spread=True)),
-        ({"hami.io/gpu-scheduler-policy": "binpack"}, CardTerms(spread=False)),
-        ({"hami.io/gpu-scheduler-policy": "topology-aware"}, CardTerms()),
-        ({"nvidia.com/vgpu-mode": "mig"}, CardTerms(mode="mig")),
-        ({"hami.io/gpu-scheduler-policy": "numa, spread"}, CardTerms(spread=True)),
-    ],
-)
-@pytest.mark.parametrize("requests", [{GPU: "1"}, {GPU: "1", "nvidia.com/gpucores": "10"}])
-def test_which_cards_will_do(requests: dict[str, str], annotations: dict[str, str], terms: CardTerms) -> None:
-    request = asked(requests, annotations=annotations)
-    assert isinstance(request, CardRequest)
-    assert request.terms == terms
-
-
-@pytest.mark.parametrize(("policy", "idle"), [("mutex", True), ("spread, mutex", True), ("binpack", False)])
-def test_hamis_mutex_asks_for_cards_that_nobody_uses(policy: str, *, idle: bool) -> None:
-    requests = {GPU: "1", "nvidia.com/gpumem": "1024"}
-    (need,) = needs(requests, annotations={"hami.io/gpu-scheduler-policy": policy})
-    assert need.idle == idle
-
-
-def test_which_cards_will_do_in_volcanos_words() -> None:
-    annotations = {
-        "volcano.sh/vgpu-use-gpuuuid": "GPU-1",
-        "volcano.sh/vgpu-nouse-gpuuuid": "GPU-2",
-        "nvidia.com/use-gputype": "A100",
-        "nvidia.com/nouse-gputype": "V100",
-        "volcano.sh/vgpu-mode": "hami-core",
-    }
-    request = asked({"volcano.sh/vgpu-number": "1"}, annotations=annotations)
-    assert isinstance(request, CardRequest)
-    assert request.terms == CardTerms(("A100",), ("V100",), ("GPU-1",), ("GPU-2",), mode="hami-core")
-
-
-@pytest.mark.parametrize(
     ("annotations", "told"),
     [
         (
