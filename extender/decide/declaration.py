@@ -75,7 +75,7 @@ def declare_gang(
         return Undeclared(oldest.pod_group, oldest.derived)
 
     # 2. What else is said?
-    terms, more_problems = _weigh_terms(claims, pod_group)
+    terms, more_problems = _weigh_terms(claims, pod_group, job)
     required, preferred, unknown = _weigh_levels(claims, pod_group, levels)
     replicas = sum(role.replicas for role in _roles(job, oldest.job_role)) if job else 0
     declared = Declaration(
@@ -151,7 +151,9 @@ def _shown(value: object) -> str:
     return f"{value:g} s" if isinstance(value, float) else str(value)
 
 
-def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tuple[Terms, list[Problem]]:
+def _weigh_terms(
+    claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob | None
+) -> tuple[Terms, list[Problem]]:
     ours = next((claim.terms for claim in claims if _said_in(claim.terms, _TERMS)), Terms())
     nonsense = next((claim.terms.ignored for claim in claims if claim.terms.ignored), ())
     theirs = pod_group.terms if pod_group else Terms()
@@ -161,7 +163,8 @@ def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tup
         held, more = _weigh(what, {POD_GROUP: getattr(theirs, field), MEMBERS: getattr(ours, field)})
         found[field] = held
         problems += more
-    return structs.replace(Terms(ignored=(*theirs.ignored, *nonsense)), **found), problems
+    ignored = (*theirs.ignored, *nonsense, *(job.ignored if job else ()))
+    return structs.replace(Terms(ignored=ignored), **found), problems
 
 
 def _weigh_levels(

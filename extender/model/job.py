@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from extender.model.claim import JobKey
+from extender.model.claim import Ignored, JobKey
 from extender.model.pod import Occupant
 
 
@@ -25,6 +25,7 @@ class TrainingJob(Struct, frozen=True):
     `roles` are those that train, which excludes a master that only makes the others' pods. `min_available` is what the
     job itself asks for; `min_workers` is how few workers it can start with, beside all the other roles.
     `in_stages` says that its operator makes the pods of a role, in the order of `roles`, once those before it run.
+    `ignored` is what it says that makes no sense.
     """
 
     key: JobKey
@@ -32,3 +33,4 @@ class TrainingJob(Struct, frozen=True):
     min_available: int | None = None
     min_workers: int | None = None
     in_stages: bool = False
+    ignored: tuple[Ignored, ...] = ()

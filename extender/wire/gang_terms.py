@@ -39,7 +39,7 @@ MOST_GROUPS: Final = 64
 """Gangs that are bound together: more than any job has roles, and each is looked at whenever another one is planned."""
 _SHOWN = 63
 """Characters of a bad value that are shown: an annotation may hold 256 KiB."""
-_WHOLE_NUMBER = "a whole number of 1 or more"
+WHOLE_NUMBER: Final = "a whole number of 1 or more"
 
 _RENDEZVOUS = re.compile(r"--nnodes[= ]['\"]?([0-9]{1,6})(?![0-9])")
 """torchrun's and dlrover-run's: `MIN:MAX` or one number; a variable that only the shell knows says nothing here."""
@@ -112,7 +112,7 @@ def _read_koordinator(annotations: Mapping[str, str]) -> Terms:
         return value
 
     return Terms(
-        total=read([TOTAL], count_of, _WHOLE_NUMBER),
+        total=read([TOTAL], count_of, WHOLE_NUMBER),
         strict=read([MODE], {"Strict": True, "NonStrict": False}.get, "Strict or NonStrict"),
         waiting_s=read([WAITING_TIME], _seconds, "a duration above 0 such as 600s or 1h30m"),
         groups=read([GROUPS], _gang_keys, f'a JSON list such as ["namespace/gang-a"] of at most {MOST_GROUPS} gangs'),
@@ -128,7 +128,7 @@ def count_of(text: str) -> int | None:
 
 def bad_count(key: GangKey, where: str, value: str) -> BadGangClaim:
     """Return what becomes of a claim whose count is none."""
-    return BadGangClaim(key, f"{written(where, value)}: it must be {_WHOLE_NUMBER}")
+    return BadGangClaim(key, f"{written(where, value)}: it must be {WHOLE_NUMBER}")
 
 
 def written(where: str, value: str) -> str:
@@ -144,7 +144,7 @@ def _min_available(pod: Pod) -> int | str | None:
     ):
         if values and key in values:
             text = values[key]
-            return count_of(text) or f"{written(f'{what} {key}', text)}: it must be {_WHOLE_NUMBER}"
+            return count_of(text) or f"{written(f'{what} {key}', text)}: it must be {WHOLE_NUMBER}"
     return None
 
 
