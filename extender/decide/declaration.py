@@ -72,7 +72,7 @@ def declare_gang(
     if min_available is None and job is not None:
         min_available = _all_needed(job, oldest.job_role)
     if min_available is None:
-        return Undeclared(oldest.pod_group, oldest.derived)
+        return Undeclared(oldest.pod_group, oldest.derived, pod_group is not None)
 
     # 2. What else is said?
     terms, more_problems = _weigh_terms(claims, pod_group, job)
