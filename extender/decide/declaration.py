@@ -59,7 +59,7 @@ def declare_gang(
     `pod_group` and `job` are those that the claims name, where they are known. `levels` are those of the network.
     """
     oldest = claims[0]
-    if job is not None and not _is_gang_of(oldest, job):
+    if job is not None and not _is_gang_of(claims, pod_group, job):
         job = None
 
     # 1. How many members are needed together?
@@ -125,9 +125,19 @@ def _differ_from_first(said: Sequence[tuple[object, ...]]) -> list[bool]:
     return [each not in (held, ()) for each in said]
 
 
-def _is_gang_of(claim: GangClaim, job: TrainingJob) -> bool:
-    """Whether the gang is the job: derived from it, or of its name, as operators call their PodGroups."""
-    return claim.derived or claim.key.partition("/")[2] == job.key.rpartition("/")[2]
+def _is_gang_of(claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob) -> bool:
+    """Whether the gang is the job: derived from it, or of its name, as operators call their PodGroups.
+
+    Not so where another job's pods are in it as well, or where somebody says how many it needs while the job says that
+    its pods need nobody beside them: then it is a gang of several jobs, called like the first of them.
+    """
+    oldest = claims[0]
+    if oldest.derived:
+        return True
+    is_namesake = oldest.key.partition("/")[2] == job.key.rpartition("/")[2]
+    is_counted = bool(pod_group and pod_group.min_available) or any(claim.min_available for claim in claims)
+    is_alone = all(claim.job in {"", job.key} for claim in claims)
+    return is_namesake and is_alone and not (is_counted and job.min_available == 0)
 
 
 def _weigh(what: str, said: Mapping[str, V | None]) -> tuple[V | None, list[Problem]]:

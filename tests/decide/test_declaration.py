@@ -60,6 +60,12 @@ def test_a_gang_of_another_name_than_its_jobs_is_only_a_part_of_the_job() -> Non
     assert isinstance(declare_gang([part], job=a_job(2, ps=1, worker=4)), Undeclared)
 
 
+def test_a_job_that_needs_nobody_together_says_so_where_nobody_else_says_a_number() -> None:
+    assert declared(a_claim(), group=a_group(None), job=a_job(0, worker=4)).min_available == 0
+    gang = declared(a_claim(4), job=a_job(0, worker=1))
+    assert (gang.min_available, gang.problems) == (4, ())
+
+
 def test_the_defaults_are_koordinators() -> None:
     gang = declared(a_claim(4))
     assert (gang.total, gang.strict, gang.waiting_s, gang.match_policy) == (4, True, 600.0, "once-satisfied")
