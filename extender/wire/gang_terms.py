@@ -68,10 +68,12 @@ def complete(pod: Pod, claim: GangClaim) -> GangClaim | BadGangClaim:
     found = _min_available(pod)
     if isinstance(found, str):
         return BadGangClaim(claim.key, found, claim.derived)
+    terms = read_terms(pod.metadata.annotations or {})
+    overruled = _overruled_by_label(pod)
     return GangClaim(
         claim.key,
         claim.min_available if found is None else found,
-        read_terms(pod.metadata.annotations or {}),
+        structs.replace(terms, ignored=(*terms.ignored, overruled)) if overruled else terms,
         pod_group=claim.pod_group,
         job=claim.job or owning_job(pod.metadata).key,
         job_role=claim.job_role,
@@ -146,6 +148,16 @@ def _min_available(pod: Pod) -> int | str | None:
             text = values[key]
             return count_of(text) or f"{written(f'{what} {key}', text)}: it must be {WHOLE_NUMBER}"
     return None
+
+
+def _overruled_by_label(pod: Pod) -> Ignored | None:
+    """Return the annotation with min-available where the pod's own label says another number."""
+    label = (pod.metadata.labels or {}).get(LABEL_MIN_AVAILABLE)
+    annotation = (pod.metadata.annotations or {}).get(MIN_AVAILABLE)
+    if label is None or annotation is None or count_of(annotation) == count_of(label):
+        return None
+    wanted = f"{count_of(label)}, as label {LABEL_MIN_AVAILABLE} says"
+    return Ignored(f"annotation {MIN_AVAILABLE}", annotation[:_SHOWN], wanted)
 
 
 def _rendezvous_min(pod: Pod) -> int:
