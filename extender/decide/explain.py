@@ -107,7 +107,7 @@ def explain_gathering(gang: Gang) -> str:
 
 def explain_bad_claim(claim: BadGangClaim) -> str:
     """Say why a pod's gang metadata keeps it from being scheduled."""
-    return f'Gang "{claim.key}": {claim.problem}'
+    return f"{_named(claim.key)}: {claim.problem}"
 
 
 def explain_undeclared(key: GangKey, undeclared: Undeclared) -> str:

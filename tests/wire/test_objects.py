@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, convert
 
+from extender.decide.explain import explain_bad_claim
 from extender.model.claim import BadGangClaim
 from extender.model.device import Card, CardInventory, CardManager, CardPolicy, CardShare
 from extender.model.namespace import Namespace
@@ -75,6 +76,14 @@ def test_of_a_gang_that_only_the_job_makes_it_is_known_when_it_cannot_be_planned
     named = pod(metadata={"annotations": gang_annotations("g", 4)}, spec={"tolerations": tolerations}).gang
     assert isinstance(named, BadGangClaim)
     assert not named.derived
+
+
+def test_a_pod_without_a_gang_that_asks_for_too_much_is_called_a_pod() -> None:
+    tolerations = [{"key": f"example.com/{number:050}", "operator": "Exists"} for number in range(300)]
+    share = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1"}
+    gang = pod(metadata={"annotations": share}, spec={"tolerations": tolerations}).gang
+    assert isinstance(gang, BadGangClaim)
+    assert explain_bad_claim(gang).startswith('Pod "default/')
 
 
 @pytest.mark.parametrize(
