@@ -59,8 +59,7 @@ def declare_gang(
     `pod_group` and `job` are those that the claims name, where they are known. `levels` are those of the network.
     """
     oldest = claims[0]
-    if job is not None and not _is_gang_of(claims, pod_group, job):
-        job = None
+    job = _job_of(claims, pod_group, job) if job else None
 
     # 1. How many members are needed together?
     said = {
@@ -125,16 +124,24 @@ def _differ_from_first(said: Sequence[tuple[object, ...]]) -> list[bool]:
     return [each not in (held, ()) for each in said]
 
 
+def _job_of(claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob) -> TrainingJob | None:
+    """Return the job as far as it is the gang; None where that is only a part of it, or of other jobs as well.
+
+    Derived from a job are the roles that name no gang themselves; what the job asks for in all says nothing of them.
+    """
+    if not claims[0].derived:
+        return job if _is_gang_of(claims, pod_group, job) else None
+    rest = tuple(role for role in job.roles if not role.has_gang)
+    return structs.replace(job, roles=rest, min_available=None) if rest and len(rest) < len(job.roles) else job
+
+
 def _is_gang_of(claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob) -> bool:
-    """Whether the gang is the job: derived from it, or of its name, as operators call their PodGroups.
+    """Whether the gang is the job since it has its name, as operators call their PodGroups.
 
     Not so where another job's pods are in it as well, or where somebody says how many it needs while the job says that
     its pods need nobody beside them: then it is a gang of several jobs, called like the first of them.
     """
-    oldest = claims[0]
-    if oldest.derived:
-        return True
-    is_namesake = oldest.key.partition("/")[2] == job.key.rpartition("/")[2]
+    is_namesake = claims[0].key.partition("/")[2] == job.key.rpartition("/")[2]
     is_counted = bool(pod_group and pod_group.min_available) or any(claim.min_available for claim in claims)
     is_alone = all(claim.job in {"", job.key} for claim in claims)
     return is_namesake and is_alone and not (is_counted and job.min_available == 0)

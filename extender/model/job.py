@@ -9,7 +9,7 @@ from extender.model.pod import Occupant
 class JobRole(Struct, frozen=True):
     """One kind of replicas, `name` in lower case. `minimum` is None where the job asks for no minimum of this role.
 
-    `sample` is what its pods will look like, None where that cannot be told.
+    `sample` is what its pods will look like, None where that cannot be told. With `has_gang` its template names a gang.
     """
 
     name: str
@@ -17,6 +17,7 @@ class JobRole(Struct, frozen=True):
     minimum: int | None = None
     scheduler_name: str = ""
     sample: Occupant | None = None
+    has_gang: bool = False
 
 
 class TrainingJob(Struct, frozen=True):

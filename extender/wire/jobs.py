@@ -17,7 +17,7 @@ from extender.wire.core_v1 import ObjectMeta
 from extender.wire.gang_owner import ALONE
 from extender.wire.gang_terms import WHOLE_NUMBER, count_of
 from extender.wire.job_owner import TORCH_JOB
-from extender.wire.pod_template import sample_of
+from extender.wire.pod_template import names_gang, sample_of
 
 MIN_INSTANCES = "dragon/min-instances"
 """The annotation; its number is quoted in a pod's template, and need not be in an ElasticJob's."""
@@ -185,6 +185,7 @@ def _roles(namespace: str, replicas: Mapping[str, Replicas], minimums: Mapping[s
                 minimums.get(role),
                 _scheduler_name(each.template),
                 sample_of(namespace, each.template),
+                names_gang(namespace, each.template),
             )
 
 
