@@ -5,7 +5,7 @@ Whoever says something else is overruled, and the gang's owner is told. Counterp
 knows PodGroups and annotations.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import structs
@@ -36,8 +36,6 @@ LONGEST_WAITING_S = 7200.0
 """So long, at most, is room kept for one gang before others have a turn, whatever it says: longer than most jobs wait,
 and what is kept is of no use to anybody meanwhile."""
 
-_NOTHING = (None, Terms())
-
 _TERMS = {
     "total": "total-number",
     "strict": "mode",
@@ -46,6 +44,8 @@ _TERMS = {
     "match_policy": "match-policy",
 }
 """The fields of `Terms`, and what their authors call them."""
+_LEVELS = ("required", "preferred")
+"""Those that are weighed apart: a role of its own may say them."""
 
 
 def declare_gang(
@@ -59,8 +59,7 @@ def declare_gang(
     `pod_group` and `job` are those that the claims name, where they are known. `levels` are those of the network.
     """
     oldest = claims[0]
-    if job is not None and not _is_gang_of(oldest, job):
-        job = None
+    job = _job_of(claims, pod_group, job) if job else None
 
     # 1. How many members are needed together?
     said = {
@@ -72,10 +71,10 @@ def declare_gang(
     if min_available is None and job is not None:
         min_available = _all_needed(job, oldest.job_role)
     if min_available is None:
-        return Undeclared(oldest.pod_group, oldest.derived)
+        return Undeclared(oldest.pod_group, oldest.derived, pod_group is not None)
 
     # 2. What else is said?
-    terms, more_problems = _weigh_terms(claims, pod_group)
+    terms, more_problems = _weigh_terms(claims, pod_group, job)
     required, preferred, unknown = _weigh_levels(claims, pod_group, levels)
     replicas = sum(role.replicas for role in _roles(job, oldest.job_role)) if job else 0
     declared = Declaration(
@@ -94,27 +93,58 @@ def declare_gang(
     declared = structs.replace(declared, **{name: value for name, value in given.items() if value is not None})
 
     # 3. Does it make sense?
-    nonsense = _nonsense(min_available, terms.total or 0, replicas, max(claim.rendezvous_min for claim in claims))
+    is_whole = not (oldest.job_role or (pod_group and pod_group.job_role) or len(declared.groups) > 1)
+    nonsense = _nonsense(min_available, terms.total or 0, replicas, _awaited_nodes(claims) if is_whole else 0)
     total = max(min_available, terms.total or replicas)
     return structs.replace(declared, total=total, problems=(*declared.problems, *nonsense))
 
 
 def overruled(claims: Sequence[GangClaim]) -> list[bool]:
-    """Return for each claim, the oldest member's first, whether it says something else than the one that holds."""
-    said = [(claim.min_available, structs.replace(claim.terms, required=None, preferred=None)) for claim in claims]
-    held = next((each for each in said if each != _NOTHING), _NOTHING)
-    levels = [(claim.terms.required, claim.terms.preferred) for claim in claims]
-    nothing = (None, None)
-    held_levels = next((each for each in levels if each != nothing), nothing)
-    return [
-        each not in (held, _NOTHING) or near not in (held_levels, nothing)
-        for each, near in zip(said, levels, strict=True)
-    ]
+    """Return for each claim, the oldest member's first, whether it says something else than the one that holds.
+
+    Who says nothing of a matter goes with the first that says anything of it.
+    """
+    verdicts = [_differ_from_first(matter) for matter in zip(*map(_said_of_each_matter, claims), strict=True)]
+    return [any(each) for each in zip(*verdicts, strict=True)]
 
 
-def _is_gang_of(claim: GangClaim, job: TrainingJob) -> bool:
-    """Whether the gang is the job: derived from it, or of its name, as operators call their PodGroups."""
-    return claim.derived or claim.key.partition("/")[2] == job.key.rpartition("/")[2]
+def _said_of_each_matter(claim: GangClaim) -> tuple[tuple[object, ...], ...]:
+    least = () if claim.min_available is None else (claim.min_available,)
+    return least, _said_in(claim.terms, _TERMS), _said_in(claim.terms, _LEVELS)
+
+
+def _said_in(terms: Terms, fields: Iterable[str]) -> tuple[object, ...]:
+    """Return what the terms say in these fields; empty where they say nothing there."""
+    values = tuple(getattr(terms, field) for field in fields)
+    return () if all(value is None for value in values) else values
+
+
+def _differ_from_first(said: Sequence[tuple[object, ...]]) -> list[bool]:
+    held = next(filter(None, said), ())
+    return [each not in (held, ()) for each in said]
+
+
+def _job_of(claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob) -> TrainingJob | None:
+    """Return the job as far as it is the gang; None where that is only a part of it, or of other jobs as well.
+
+    Derived from a job are the roles that name no gang themselves; what the job asks for in all says nothing of them.
+    """
+    if not claims[0].derived:
+        return job if _is_gang_of(claims, pod_group, job) else None
+    rest = tuple(role for role in job.roles if not role.has_gang)
+    return structs.replace(job, roles=rest, min_available=None) if rest and len(rest) < len(job.roles) else job
+
+
+def _is_gang_of(claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob) -> bool:
+    """Whether the gang is the job since it has its name, as operators call their PodGroups.
+
+    Not so where another job's pods are in it as well, or where somebody says how many it needs while the job says that
+    its pods need nobody beside them: then it is a gang of several jobs, called like the first of them.
+    """
+    is_namesake = claims[0].key.partition("/")[2] == job.key.rpartition("/")[2]
+    is_counted = bool(pod_group and pod_group.min_available) or any(claim.min_available for claim in claims)
+    is_alone = all(claim.job in {"", job.key} for claim in claims)
+    return is_namesake and is_alone and not (is_counted and job.min_available == 0)
 
 
 def _weigh(what: str, said: Mapping[str, V | None]) -> tuple[V | None, list[Problem]]:
@@ -138,8 +168,11 @@ def _shown(value: object) -> str:
     return f"{value:g} s" if isinstance(value, float) else str(value)
 
 
-def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tuple[Terms, list[Problem]]:
-    ours = next((claim.terms for claim in claims if claim.terms != Terms()), Terms())
+def _weigh_terms(
+    claims: Sequence[GangClaim], pod_group: PodGroup | None, job: TrainingJob | None
+) -> tuple[Terms, list[Problem]]:
+    ours = next((claim.terms for claim in claims if _said_in(claim.terms, _TERMS)), Terms())
+    nonsense = next((claim.terms.ignored for claim in claims if claim.terms.ignored), ())
     theirs = pod_group.terms if pod_group else Terms()
     found: dict[str, object] = {}
     problems: list[Problem] = []
@@ -147,7 +180,8 @@ def _weigh_terms(claims: Sequence[GangClaim], pod_group: PodGroup | None) -> tup
         held, more = _weigh(what, {POD_GROUP: getattr(theirs, field), MEMBERS: getattr(ours, field)})
         found[field] = held
         problems += more
-    return structs.replace(Terms(ignored=(*theirs.ignored, *ours.ignored)), **found), problems
+    ignored = (*theirs.ignored, *nonsense, *(job.ignored if job else ()))
+    return structs.replace(Terms(ignored=ignored), **found), problems
 
 
 def _weigh_levels(
@@ -176,6 +210,11 @@ def _no_level(what: str, name: LevelName, levels: Collection[Level]) -> Ignored:
         return Ignored(f"its {what}, tier", name.text, f"1 to {len(levels)}, as topology.levels has so many")
     names = ", ".join(level.name for level in levels)
     return Ignored(f"its {what}", name.text, f"one of topology.levels ({names})")
+
+
+def _awaited_nodes(claims: Sequence[GangClaim]) -> int:
+    """Return for how many nodes the launchers wait; those of a part of a job wait for the other parts' as well."""
+    return max(claim.rendezvous_min for claim in claims)
 
 
 def _nonsense(min_available: int, total: int, replicas: int, nodes: int) -> list[Problem]:

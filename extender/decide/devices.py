@@ -177,9 +177,9 @@ def _count_alone(
 def times_on(card: Card, use: CardUse, need: CardNeed) -> int:
     """Return how many such needs fit on the card one after the other."""
     core_milli = card.core_milli - use.core_milli
-    if core_milli <= 0 or (use.shares and need.core_milli >= card.core_milli):
+    if core_milli <= 0 or (use.shares and (need.idle or need.core_milli >= card.core_milli)):
         return 0
-    times = card.slots - use.shares if card.slots else MOST_PODS
+    times = 1 if need.idle else card.slots - use.shares if card.slots else MOST_PODS
     if need.core_milli:
         times = min(times, core_milli // need.core_milli)
     memory_bytes = need.memory_bytes or (need.memory_milli and _memory_on(card, need))
@@ -237,9 +237,11 @@ def is_wanted(card: Card, terms: CardTerms) -> bool:
     """Whether the card is one of those that will do."""
     if terms.uuids and card.uuid not in terms.uuids:
         return False
-    if card.uuid and card.uuid in terms.not_uuids:
+    if (card.uuid and card.uuid in terms.not_uuids) or (terms.mode and card.mode not in terms.mode):
         return False
     model = card.model.lower()
+    if terms.exact_model and terms.exact_model.lower() != model:
+        return False
     if terms.models and not any(wanted.lower() in model for wanted in terms.models):
         return False
     return not any(model and unwanted.lower() in model for unwanted in terms.not_models)

@@ -107,14 +107,15 @@ def explain_gathering(gang: Gang) -> str:
 
 def explain_bad_claim(claim: BadGangClaim) -> str:
     """Say why a pod's gang metadata keeps it from being scheduled."""
-    return f'Gang "{claim.key}": {claim.problem}'
+    return f"{_named(claim.key)}: {claim.problem}"
 
 
 def explain_undeclared(key: GangKey, undeclared: Undeclared) -> str:
     """Say what a gang lacks of which nobody says how many members it needs."""
     if undeclared.derived:
         return f'Gang "{key}" is derived from a job that is not known, so nobody says how many members it needs'
-    group = f', or the PodGroup "{key}" of {undeclared.pod_group}' if undeclared.pod_group else ""
+    lacking = "minMember in the PodGroup" if undeclared.is_there else "the PodGroup"
+    group = f', or {lacking} "{key}" of {undeclared.pod_group}' if undeclared.pod_group else ""
     return (
         f'Gang "{key}": nobody says how many members it needs; what is missing is the annotation '
         f"gang.scheduling.koordinator.sh/min-available on its members{group}"

@@ -66,10 +66,14 @@ class GangClaim(Struct, frozen=True, gc=False):
 
 
 class BadGangClaim(Struct, frozen=True, gc=False):
-    """Gang metadata that cannot be honoured; `problem` is a sentence for the pod's owner."""
+    """Gang metadata that cannot be honoured; `problem` is a sentence for the pod's owner.
+
+    `derived` says that only the job makes it a gang.
+    """
 
     key: GangKey
     problem: str
+    derived: bool = False
 
 
 def gang_key(namespace: str, name: str) -> GangKey:

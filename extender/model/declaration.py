@@ -85,8 +85,10 @@ class Declaration(Struct, frozen=True):
 class Undeclared(Struct, frozen=True):
     """Nobody says how many members the gang needs.
 
-    `pod_group` is the API group of the PodGroup that could, empty for none. `derived` says that the job would.
+    `pod_group` is the API group of the PodGroup that could, empty for none; it `is_there` where that says no number.
+    `derived` says that the job would.
     """
 
     pod_group: str = ""
     derived: bool = False
+    is_there: bool = False

@@ -58,7 +58,8 @@ class Card(Struct, frozen=True, gc=False):
     """One GPU of a node.
 
     `memory_bytes` is 0 where nobody says it, `numa` -1. At most `slots` pods share it, any number where that is 0.
-    `links` say how near other cards are, by their key: more is nearer.
+    `links` say how near other cards are, by their key: more is nearer. `mode` is how its plugin shares it, empty where
+    nobody says it.
     """
 
     index: int
@@ -70,6 +71,7 @@ class Card(Struct, frozen=True, gc=False):
     numa: int = -1
     slots: int = 0
     links: tuple[tuple[str, int], ...] = ()
+    mode: str = ""
 
     @property
     def key(self) -> str:
@@ -160,7 +162,7 @@ class CardNeed(Struct, frozen=True, gc=False):
     """What one container asks for: `count` different cards, and this much of each.
 
     Memory is asked for in bytes, or in thousandths of the card's; then it is rounded down to whole `memory_unit`s, as
-    the managers do. `container` is as in CardShare.
+    the managers do. `container` is as in CardShare. With `idle` a card will do only while nobody has any of it.
     """
 
     count: int = 1
@@ -169,12 +171,14 @@ class CardNeed(Struct, frozen=True, gc=False):
     memory_milli: int = 0
     memory_unit: int = 1
     container: int = 0
+    idle: bool = False
 
 
 class CardTerms(Struct, frozen=True, gc=False):
     """Which cards will do: models are compared as parts of the card's model, without regard to case, UUIDs whole.
 
-    Without `models` or `uuids` any will do. `spread` is None where the pod does not say how to choose.
+    Without `models` or `uuids` any will do. `exact_model` is compared whole, and `mode` names those in which the cards
+    may be shared; both are empty for any. `spread` is None where the pod does not say how to choose.
     """
 
     models: tuple[str, ...] = ()
@@ -183,6 +187,8 @@ class CardTerms(Struct, frozen=True, gc=False):
     not_uuids: tuple[str, ...] = ()
     one_numa: bool = False
     spread: bool | None = None
+    mode: str = ""
+    exact_model: str = ""
 
 
 class CardRequest(Struct, frozen=True, gc=False):

@@ -20,8 +20,7 @@ def as_member(pod: Pod, gangs: GangIndex, derives_for: Collection[str]) -> Pod:
     Others' jobs are not our business, so that a gang is derived for pods of these schedulers only. A pod without a gang
     for which only we know room is planned as a gang of its own, until it has it.
     """
-    derived = isinstance(pod.gang, GangClaim) and pod.gang.derived
-    if derived and pod.scheduler_name not in derives_for:
+    if pod.gang is not None and pod.gang.derived and pod.scheduler_name not in derives_for:
         pod = structs.replace(pod, gang=None)
     if pod.gang is None and pod.shape.is_placed_by_us and not pod.node_name and gangs.serves(pod):
         pod = structs.replace(pod, gang=solo_claim(pod.namespace, pod.name))

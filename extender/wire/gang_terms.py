@@ -39,7 +39,7 @@ MOST_GROUPS: Final = 64
 """Gangs that are bound together: more than any job has roles, and each is looked at whenever another one is planned."""
 _SHOWN = 63
 """Characters of a bad value that are shown: an annotation may hold 256 KiB."""
-_WHOLE_NUMBER = "a whole number of 1 or more"
+WHOLE_NUMBER: Final = "a whole number of 1 or more"
 
 _RENDEZVOUS = re.compile(r"--nnodes[= ]['\"]?([0-9]{1,6})(?![0-9])")
 """torchrun's and dlrover-run's: `MIN:MAX` or one number; a variable that only the shell knows says nothing here."""
@@ -67,11 +67,13 @@ def complete(pod: Pod, claim: GangClaim) -> GangClaim | BadGangClaim:
     """Return the claim with min-available and the terms that the pod's metadata adds to it."""
     found = _min_available(pod)
     if isinstance(found, str):
-        return BadGangClaim(claim.key, found)
+        return BadGangClaim(claim.key, found, claim.derived)
+    terms = read_terms(pod.metadata.annotations or {})
+    overruled = _overruled_by_label(pod)
     return GangClaim(
         claim.key,
         claim.min_available if found is None else found,
-        read_terms(pod.metadata.annotations or {}),
+        structs.replace(terms, ignored=(*terms.ignored, overruled)) if overruled else terms,
         pod_group=claim.pod_group,
         job=claim.job or owning_job(pod.metadata).key,
         job_role=claim.job_role,
@@ -86,11 +88,15 @@ def read_terms(annotations: Mapping[str, str]) -> Terms:
 
 
 def with_topology(terms: Terms, topology: Terms | None) -> Terms:
-    """Return the terms with what others say of topology, where they do."""
+    """Return the terms with what others say of topology, where they do: all that either requires holds."""
     if topology is None:
         return terms
-    ignored = (*terms.ignored, *topology.ignored)
-    return structs.replace(terms, required=topology.required, preferred=topology.preferred, ignored=ignored)
+    return structs.replace(
+        terms,
+        required=(*(terms.required or ()), *(topology.required or ())) or None,
+        preferred=terms.preferred or topology.preferred,
+        ignored=(*terms.ignored, *topology.ignored),
+    )
 
 
 def _read_koordinator(annotations: Mapping[str, str]) -> Terms:
@@ -108,7 +114,7 @@ def _read_koordinator(annotations: Mapping[str, str]) -> Terms:
         return value
 
     return Terms(
-        total=read([TOTAL], count_of, _WHOLE_NUMBER),
+        total=read([TOTAL], count_of, WHOLE_NUMBER),
         strict=read([MODE], {"Strict": True, "NonStrict": False}.get, "Strict or NonStrict"),
         waiting_s=read([WAITING_TIME], _seconds, "a duration above 0 such as 600s or 1h30m"),
         groups=read([GROUPS], _gang_keys, f'a JSON list such as ["namespace/gang-a"] of at most {MOST_GROUPS} gangs'),
@@ -124,7 +130,7 @@ def count_of(text: str) -> int | None:
 
 def bad_count(key: GangKey, where: str, value: str) -> BadGangClaim:
     """Return what becomes of a claim whose count is none."""
-    return BadGangClaim(key, f"{written(where, value)}: it must be {_WHOLE_NUMBER}")
+    return BadGangClaim(key, f"{written(where, value)}: it must be {WHOLE_NUMBER}")
 
 
 def written(where: str, value: str) -> str:
@@ -140,8 +146,18 @@ def _min_available(pod: Pod) -> int | str | None:
     ):
         if values and key in values:
             text = values[key]
-            return count_of(text) or f"{written(f'{what} {key}', text)}: it must be {_WHOLE_NUMBER}"
+            return count_of(text) or f"{written(f'{what} {key}', text)}: it must be {WHOLE_NUMBER}"
     return None
+
+
+def _overruled_by_label(pod: Pod) -> Ignored | None:
+    """Return the annotation with min-available where the pod's own label says another number."""
+    label = (pod.metadata.labels or {}).get(LABEL_MIN_AVAILABLE)
+    annotation = (pod.metadata.annotations or {}).get(MIN_AVAILABLE)
+    if label is None or annotation is None or count_of(annotation) == count_of(label):
+        return None
+    wanted = f"{count_of(label)}, as label {LABEL_MIN_AVAILABLE} says"
+    return Ignored(f"annotation {MIN_AVAILABLE}", annotation[:_SHOWN], wanted)
 
 
 def _rendezvous_min(pod: Pod) -> int:

@@ -72,8 +72,11 @@ def _claim_of(pod: core_v1.Pod, shape: PodShape) -> GangClaim | BadGangClaim | N
     if pod.spec.node_name or (claim is None and not shape.is_placed_by_us):
         return claim
     problem = outsized(shape)
-    key = (claim or solo_claim(pod.metadata.namespace, pod.metadata.name)).key
-    return BadGangClaim(key, f"{problem}: that is too much to look for a node") if problem else claim
+    if not problem:
+        return claim
+    claim = claim or solo_claim(pod.metadata.namespace, pod.metadata.name)
+    derived = claim.derived and not shape.is_placed_by_us
+    return BadGangClaim(claim.key, f"{problem}: that is too much to look for a node", derived)
 
 
 def node_of(node: core_v1.Node, policy: CardPolicy) -> Node:

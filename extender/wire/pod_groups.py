@@ -6,7 +6,7 @@ Volcano (scheduling.volcano.sh/v1beta1) and Kubernetes itself (scheduling.k8s.io
 
 from msgspec import Struct, structs
 
-from extender.model.claim import Terms, gang_key
+from extender.model.claim import Ignored, Terms, gang_key
 from extender.model.pod_group import GroupStatus, PodGroup
 from extender.wire.core_v1 import ObjectMeta
 from extender.wire.gang_terms import read_terms, with_topology
@@ -83,21 +83,37 @@ def pod_group_of(api: str, group: MinMemberPodGroup) -> PodGroup:
     """Return the PodGroup of a CRD of API group `api`."""
     meta, spec = group.metadata, group.spec
     terms = with_topology(read_terms(meta.annotations or {}), volcano_topology(spec.network_topology))
-    if spec.schedule_timeout_seconds:
-        terms = structs.replace(terms, waiting_s=float(spec.schedule_timeout_seconds))
     return PodGroup(
         api=api,
         key=gang_key(meta.namespace, meta.name),
         min_available=spec.min_member if spec.min_member > 0 else None,
-        terms=terms,
-        role_minimums=tuple(
-            sorted((role[:LONGEST].lower(), least) for role, least in (spec.min_task_member or {}).items())
-        ),
+        terms=_with_timeout(terms, spec.schedule_timeout_seconds or 0),
+        role_minimums=_role_minimums(spec),
         uid=meta.uid,
         job=owning_job(meta).key,
         job_role=_job_role(meta),
         status=GroupStatus(*structs.astuple(group.status)),
     )
+
+
+def _with_timeout(terms: Terms, seconds: int) -> Terms:
+    """Return the terms with `scheduleTimeoutSeconds`; 0 says nothing, and what is below it makes no sense."""
+    if seconds < 0:
+        wrong = Ignored("scheduleTimeoutSeconds of its PodGroup", str(seconds), "above 0")
+        return structs.replace(terms, ignored=(*terms.ignored, wrong))
+    return structs.replace(terms, waiting_s=float(seconds)) if seconds else terms
+
+
+def _role_minimums(spec: MinMemberSpec) -> tuple[tuple[str, int], ...]:
+    """Return how many of each role are needed; none where they are more together than the gang itself needs.
+
+    Volcano's controller writes all replicas of a task there that says no minimum of its own: with a smaller minMember
+    the tasks' are passed over, as CheckTaskReady of Volcano's JobInfo has it.
+    """
+    least_of = spec.min_task_member or {}
+    if spec.min_member < sum(least_of.values()):
+        return ()
+    return tuple(sorted((role[:LONGEST].lower(), least) for role, least in least_of.items()))
 
 
 def _job_role(meta: ObjectMeta) -> str:

@@ -12,6 +12,7 @@ from msgspec.json import decode
 from extender.model.device import BadCardRequest
 from extender.model.pod import Occupant, Tags
 from extender.wire import core_v1
+from extender.wire.gang_dialects import gang_of
 from extender.wire.outsized import outsized
 from extender.wire.pod_shape import shape_of
 from extender.wire.quantity import BadQuantity
@@ -38,6 +39,22 @@ def sample_of(namespace: str, template: Raw) -> Occupant | None:
         return Occupant(shape, Tags(namespace, pod.metadata.labels or {}))
     except (MsgspecError, BadQuantity, TypeError, AttributeError, KeyError, ValueError):
         return None  # nothing that depends on it is lost: the pods themselves say it when they come
+
+
+def names_gang(namespace: str, template: Raw) -> bool:
+    """Whether the template's pods will say themselves in which gang they are; numbers there need not be quoted."""
+    try:
+        content = decode(template)
+        own, spec = content.get("metadata") or {}, content.get("spec") or {}
+        texts = {
+            key: {name: str(value) for name, value in (own.get(key) or {}).items()} for key in ("labels", "annotations")
+        }
+        meta = {"name": "", "uid": "", "namespace": namespace, **texts}
+        said = {"schedulingGroup": spec.get("schedulingGroup")}
+        claim = gang_of(convert({"metadata": meta, "spec": said}, core_v1.Pod))
+    except (MsgspecError, AttributeError):
+        return False
+    return claim is not None and not claim.derived
 
 
 def _filled_in(spec: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What holds for a gang when several say something, and what its owner is told."""
 
 import pytest
+from msgspec import structs
 
 from extender.decide.declaration import declare_gang, overruled
 from extender.decide.explain import explain_problem
@@ -59,6 +60,12 @@ def test_a_gang_of_another_name_than_its_jobs_is_only_a_part_of_the_job() -> Non
     assert isinstance(declare_gang([part], job=a_job(2, ps=1, worker=4)), Undeclared)
 
 
+def test_a_job_that_needs_nobody_together_says_so_where_nobody_else_says_a_number() -> None:
+    assert declared(a_claim(), group=a_group(None), job=a_job(0, worker=4)).min_available == 0
+    gang = declared(a_claim(4), job=a_job(0, worker=1))
+    assert (gang.min_available, gang.problems) == (4, ())
+
+
 def test_the_defaults_are_koordinators() -> None:
     gang = declared(a_claim(4))
     assert (gang.total, gang.strict, gang.waiting_s, gang.match_policy) == (4, True, 600.0, "once-satisfied")
@@ -108,6 +115,13 @@ def test_a_minimum_below_the_launchers_own_is_told(min_available: int, told: boo
     assert declared(a_claim(min_available, rendezvous_min=3)).min_available == min_available
 
 
+def test_a_gang_that_is_a_part_of_what_the_launcher_waits_for_may_have_fewer_members() -> None:
+    role = structs.replace(a_derived_claim("worker", 3), rendezvous_min=4)
+    assert problems(role, job=a_job(master=1, worker=3)) == []
+    assert problems(a_claim(3, rendezvous_min=4), group=PodGroup(VOLCANO, KEY, 3, job_role="worker")) == []
+    assert problems(a_claim(3, rendezvous_min=4, groups=(GangKey("default/the-others"),))) == []
+
+
 def test_what_cannot_be_used_is_told_with_what_is_wanted() -> None:
     claim = a_claim(
         4, ignored=(Ignored("annotation gang.scheduling.koordinator.sh/mode", "strict", "Strict or NonStrict"),)
@@ -131,6 +145,28 @@ def test_members_that_say_something_else_than_the_first_that_says_anything_are_o
     silent, first, same, other = a_claim(), a_claim(2, total=4), a_claim(2, total=4), a_claim(2, total=5)
     assert overruled([silent, first, same, other]) == [False, False, False, True]
     assert overruled([silent]) == [False]
+
+
+def test_what_a_role_says_of_the_network_alone_does_not_silence_the_others() -> None:
+    worker = a_claim(preferred=(LevelName("zone", "label"),))
+    ps = a_claim(match_policy="only-waiting", groups=(GangKey("default/other"),))
+    gang = declared(worker, ps, group=a_group(4))
+    assert (gang.match_policy, gang.groups) == ("only-waiting", (KEY, "default/other"))
+    assert overruled([worker, ps]) == [False, False]
+
+
+def test_what_makes_no_sense_on_one_role_does_not_silence_the_others() -> None:
+    wrong = Ignored("annotation a", "b", "c")
+    worker, ps = a_claim(4, ignored=(wrong,)), a_claim(4, match_policy="only-waiting")
+    assert declared(worker, ps).match_policy == "only-waiting"
+    assert (wrong in declared(worker, ps).problems, wrong in declared(ps, worker).problems) == (True, True)
+
+
+def test_nobody_is_told_to_be_overruled_whose_words_hold() -> None:
+    worker, ps = a_claim(4), a_claim(match_policy="only-waiting")
+    assert declared(worker, ps).match_policy == "only-waiting"
+    assert overruled([worker, ps]) == [False, False]
+    assert overruled([worker, ps, a_claim(match_policy="once-satisfied")]) == [False, False, True]
 
 
 BLOCK, SPINE = Level("block", ("example.com/leaf", "example.com/block")), Level("spine", ("example.com/spine",))

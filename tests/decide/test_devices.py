@@ -208,6 +208,24 @@ def test_models_and_uuids_are_wanted_or_not() -> None:
     assert placed(CardTerms(not_uuids=("a", "b"))) == [2]
     assert placed(CardTerms(models=("A100",), not_uuids=("a",))) == [2]
     assert placed(CardTerms(models=("H100",))) == []
+    assert placed(CardTerms(exact_model="nvidia a100")) == [2]
+    assert placed(CardTerms(exact_model="A100")) == []
+
+
+def test_a_card_that_is_shared_in_another_way_than_is_wanted_will_not_do() -> None:
+    room = room_of(Card(0, "a", mode="mps"), Card(1, "b", mode="hami-core"), Card(2, "c"))
+    for mode, indices in (("hami-core", [1, 2]), ("mps", [0, 2]), ("mig", [2]), ("", [0, 1, 2])):
+        got = on(room, *[structs.replace(WHOLE, terms=CardTerms(mode=mode))] * 3)
+        assert sorted(index for each in got for index in each) == indices
+
+
+def test_who_wants_an_idle_card_gets_one_that_nobody_uses_and_each_container_its_own() -> None:
+    room = used(room_of(Card(0, "GPU-0"), Card(1, "GPU-1"), Card(2, "GPU-2")), GPU_0=100)
+    one = CardNeed(core_milli=100, idle=True)
+    single, both = (CardRequest(CardDialect.KUBESHARE_1, needs) for needs in ((one,), (one, one)))
+    assert (count_fitting(single, room), on(room, single, single)) == (2, [[1], [2]])
+    assert on(room, both) == [[1, 2]]
+    assert fit_cards(single, used(room_of(Card(0, "GPU-0")), GPU_0=100)) == (TooLittleOfCards(),)
 
 
 def test_an_unhealthy_card_gets_nothing_new() -> None:

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from extender.model.claim import GangClaim, GangKey, Terms, job_key
+from extender.model.claim import BadGangClaim, GangClaim, GangKey, Terms, job_key
 from extender.model.job import JobRole, TrainingJob
 from extender.model.pod import Pod
 from extender.model.pod_group import KOORDINATOR, VOLCANO, GroupStatus, PodGroup
@@ -112,6 +112,13 @@ def test_no_gang_is_derived_for_another_schedulers_pods_or_where_that_is_switche
         cluster.upsert_pod(ours)
     assert list(usual.gangs) == [GangKey(JOB)]
     assert list(switched_off.gangs) == []
+
+
+def test_where_no_gang_is_derived_nobody_waits_for_what_is_wrong_with_it() -> None:
+    ours = structs.replace(a_pod("w0"), gang=BadGangClaim(GangKey(JOB), "it is too large", derived=True))
+    usual, switched_off = Cluster(["gang-scheduler"]), Cluster(["gang-scheduler"], derive_gangs=False)
+    assert usual.learn_pod(ours).gang == ours.gang
+    assert switched_off.learn_pod(ours).gang is None
 
 
 def test_a_worker_and_its_replacement_count_once() -> None:

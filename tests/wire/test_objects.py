@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from msgspec import Raw, convert
 
+from extender.decide.explain import explain_bad_claim
+from extender.model.claim import BadGangClaim
 from extender.model.device import Card, CardInventory, CardManager, CardPolicy, CardShare
 from extender.model.namespace import Namespace
 from extender.model.node import Node, Taint
@@ -63,6 +65,25 @@ def test_a_pod_with_a_deletion_timestamp_is_terminating_and_occupies_its_node() 
     read = pod(metadata={"deletionTimestamp": "2026-01-02T03:04:05Z"}, spec={"nodeName": "n1"})
     assert read.terminating
     assert read.occupies_node
+
+
+def test_of_a_gang_that_only_the_job_makes_it_is_known_when_it_cannot_be_planned() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep", "controller": True}
+    tolerations = [{"key": f"example.com/{number:050}", "operator": "Exists"} for number in range(300)]
+    gang = pod(metadata={"ownerReferences": [owner]}, spec={"tolerations": tolerations}).gang
+    assert isinstance(gang, BadGangClaim)
+    assert gang.derived
+    named = pod(metadata={"annotations": gang_annotations("g", 4)}, spec={"tolerations": tolerations}).gang
+    assert isinstance(named, BadGangClaim)
+    assert not named.derived
+
+
+def test_a_pod_without_a_gang_that_asks_for_too_much_is_called_a_pod() -> None:
+    tolerations = [{"key": f"example.com/{number:050}", "operator": "Exists"} for number in range(300)]
+    share = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1"}
+    gang = pod(metadata={"annotations": share}, spec={"tolerations": tolerations}).gang
+    assert isinstance(gang, BadGangClaim)
+    assert explain_bad_claim(gang).startswith('Pod "default/')
 
 
 @pytest.mark.parametrize(

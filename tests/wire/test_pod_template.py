@@ -9,7 +9,7 @@ from msgspec import Raw
 from extender.model.device import CardRequest
 from extender.model.resources import CPU, PODS
 from extender.wire.kube import PODS as POD_KIND
-from extender.wire.pod_template import sample_of
+from extender.wire.pod_template import names_gang, sample_of
 from tests.builders import GPU, pod_json
 
 
@@ -60,3 +60,21 @@ def test_a_template_that_only_its_device_managers_webhook_completes_says_nothing
 )  # fmt: skip
 def test_a_template_that_makes_no_sense_says_nothing(content: object) -> None:
     assert sample_of("ns", Raw(orjson.dumps(content))) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"metadata": {"annotations": {"gang.scheduling.koordinator.sh/name": "g", "n": 4}}}, True),
+        ({"metadata": {"annotations": {"gang.scheduling.koordinator.sh/name": "a b"}}}, True),
+        ({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, "spec": {}}, True),
+        ({"spec": {"schedulingGroup": {"podGroupName": "g"}}}, True),
+        ({"metadata": {"labels": {"elasticjob.dlrover/name": "g"}}}, False),
+        ({"metadata": {"annotations": None, "labels": "x"}}, False),
+        ({}, False),
+        (None, False),
+        ([], False),
+    ],
+)
+def test_a_template_names_a_gang_in_any_dialect(content: object, *, named: bool) -> None:
+    assert names_gang("ns", Raw(orjson.dumps(content))) == named

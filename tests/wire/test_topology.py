@@ -122,6 +122,15 @@ def test_kubernetes_own_pod_group_names_a_label() -> None:
     assert pod_group_terms(UPSTREAM, {}) == Terms()
 
 
+@pytest.mark.parametrize("said_in_spec", [{"mode": "soft"}, {"mode": "hard"}, {"mode": "medium"}])
+def test_what_a_pod_groups_annotations_require_holds_whatever_its_spec_says(said_in_spec: dict[str, Any]) -> None:
+    annotations = {f"{OWN}/required-topology": "block"}
+    terms = pod_group_terms(VOLCANO, {"minMember": 4, "networkTopology": said_in_spec}, annotations)
+    assert terms.required == (LevelName("block"),)
+    both = {"minMember": 4, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}}
+    assert said(pod_group_terms(VOLCANO, both, annotations))[0] == ["block", "2"]
+
+
 def test_on_a_pod_group_as_on_a_pod_annotations_say_it() -> None:
     annotations = gather(("BlockLayer", "MustGather"))
     assert said(pod_group_terms(KOORDINATOR, {"minMember": 4}, annotations)) == (["BlockLayer"], [])

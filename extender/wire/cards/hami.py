@@ -6,14 +6,14 @@ no word of cores none, and MiB go before percent.
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from extender.model.device import NVIDIA_GPU, WHOLE_MILLI, CardDialect, CardNeed, CardRequest
 from extender.wire import core_v1
 from extender.wire.cards.amounts import MIB, BadCards, percent_milli
 from extender.wire.cards.asked import Amounts, asked_by_container, containers_of
 from extender.wire.cards.qualifiers import HAMI_CORES, HAMI_MEMORY, HAMI_MEMORY_PERCENTAGE
-from extender.wire.cards.terms import hami_terms
+from extender.wire.cards.terms import hami_terms, wants_idle_cards
 
 KEYS: Final = frozenset({HAMI_MEMORY, HAMI_MEMORY_PERCENTAGE, HAMI_CORES})
 """nvidia.com/gpu alone asks for whole GPUs."""
@@ -34,6 +34,8 @@ _NAMES: Final = VirtualGpuNames(NVIDIA_GPU, HAMI_MEMORY, HAMI_MEMORY_PERCENTAGE,
 def hami_cards(pod: core_v1.Pod) -> CardRequest:
     """Return the request; raises BadCards."""
     needs = virtual_gpu_needs(pod, _NAMES)
+    if wants_idle_cards(pod.metadata.annotations):
+        needs = tuple(structs.replace(need, idle=True) for need in needs)
     return CardRequest(CardDialect.HAMI, needs, hami_terms(pod.metadata.annotations), len(containers_of(pod)))
 
 

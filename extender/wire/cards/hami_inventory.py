@@ -3,7 +3,7 @@
 Mirrors UnMarshalNodeDevices, DecodeNodeDevices (the text that older plugins write) and DecodePairScores of HAMi.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 from msgspec import MsgspecError, Struct
@@ -20,6 +20,8 @@ _SCORES: Final = "hami.io/node-nvidia-score"
 _WHERE: Final = f"annotation {REGISTER}"
 _GONE: Final = "Deleted"
 """How the handshake of a plugin begins that HAMi's scheduler has given up: what it registered is left behind."""
+_CORDONED: Final = "hami.io/device-cordon"
+"""UUIDs of cards of which nothing new is given away; whoever has some keeps it."""
 _SPLIT: Final = "mig"
 """The mode of a card that HAMi cuts into MIG devices; that is not ours to plan."""
 _PERCENT_MILLI: Final = 10
@@ -59,9 +61,10 @@ def hami_inventory(node: core_v1.Node, policy: CardPolicy) -> CardInventory | No
     except BadRegister as problem:
         return unusable(CardManager.HAMI, node, policy, problem)
     links = _links(annotations.get(_SCORES))
+    cordoned = {uuid.strip() for uuid in annotations.get(_CORDONED, "").split(",")}
     numbered = len({device.index for device in devices}) == len(devices)
     cards = tuple(
-        _card(device, device.index if numbered else place, links)
+        _card(device, device.index if numbered else place, links, cordoned)
         for place, device in enumerate(sorted(devices, key=lambda device: device.index))
         if device.mode != _SPLIT
     )
@@ -73,17 +76,18 @@ def is_gone(handshake: str | None) -> bool:
     return handshake is not None and handshake.startswith(_GONE)
 
 
-def _card(device: _Device, index: int, links: Links) -> Card:
+def _card(device: _Device, index: int, links: Links, cordoned: Set[str]) -> Card:
     return Card(
         index,
         device.id,
         device.devmem * MIB,
         device.devcore * _PERCENT_MILLI,
         device.type,
-        device.health,
+        device.health and device.id not in cordoned,
         device.numa,
         device.count,
         links.get(device.id, ()),
+        device.mode,
     )
 
 

@@ -38,7 +38,7 @@ def kubeshare_2_cards(pod: core_v1.Pod) -> CardRequest | None:
     """Return the request, None where it is for nothing; raises BadCards."""
     labels = pod.metadata.labels or {}
     model = labels.get(_MODEL, "")
-    return _request(pod, CardDialect.KUBESHARE_2, labels, _PREFIX_2, CardTerms(models=(model,) if model else ()))
+    return _request(pod, CardDialect.KUBESHARE_2, labels, _PREFIX_2, CardTerms(exact_model=model))
 
 
 def _request(

@@ -11,6 +11,8 @@ _USE_UUIDS: Final = "nvidia.com/use-gpuuuid"
 _SHUN_UUIDS: Final = "nvidia.com/nouse-gpuuuid"
 _ONE_NUMA: Final = "nvidia.com/numa-bind"
 _POLICY: Final = "hami.io/gpu-scheduler-policy"
+_MODE: Final = "nvidia.com/vgpu-mode"
+_VGPU_MODE: Final = "volcano.sh/vgpu-mode"
 _VGPU_USE_UUIDS: Final = "volcano.sh/vgpu-use-gpuuuid"
 _VGPU_SHUN_UUIDS: Final = "volcano.sh/vgpu-nouse-gpuuuid"
 _VGPU_USE_MODELS: Final = "volcano.sh/vgpu-use-gputype"
@@ -19,7 +21,9 @@ _VGPU_SHUN_MODELS: Final = "volcano.sh/vgpu-nouse-gputype"
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 """What Go's strconv.ParseBool takes for true."""
 _SPREAD: Final = {"binpack": False, "spread": True}
-"""HAMi's other policies leave it to the configuration."""
+"""HAMi's other policies leave it to the configuration; the first of a list counts that does not."""
+_MUTEX: Final = "mutex"
+"""The one that asks for cards that nobody uses."""
 
 _NO_TERMS = CardTerms()
 _KEYS = frozenset(
@@ -30,6 +34,8 @@ _KEYS = frozenset(
         _SHUN_UUIDS,
         _ONE_NUMA,
         _POLICY,
+        _MODE,
+        _VGPU_MODE,
         _VGPU_USE_UUIDS,
         _VGPU_SHUN_UUIDS,
         _VGPU_USE_MODELS,
@@ -48,8 +54,14 @@ def hami_terms(annotations: Mapping[str, str] | None) -> CardTerms:
         uuids=_listed(annotations, _USE_UUIDS),
         not_uuids=_listed(annotations, _SHUN_UUIDS),
         one_numa=annotations.get(_ONE_NUMA) in _TRUE,
-        spread=_SPREAD.get(annotations.get(_POLICY, "")),
+        spread=next((_SPREAD[each] for each in _listed(annotations, _POLICY) if each in _SPREAD), None),
+        mode=annotations.get(_MODE, ""),
     )
+
+
+def wants_idle_cards(annotations: Mapping[str, str] | None) -> bool:
+    """Whether HAMi's annotations say that only cards will do of which nobody has any."""
+    return annotations is not None and _MUTEX in _listed(annotations, _POLICY)
 
 
 def volcano_terms(annotations: Mapping[str, str] | None) -> CardTerms:
@@ -61,6 +73,7 @@ def volcano_terms(annotations: Mapping[str, str] | None) -> CardTerms:
         not_models=_listed(annotations, _VGPU_SHUN_MODELS, _SHUN_MODELS),
         uuids=_listed(annotations, _VGPU_USE_UUIDS),
         not_uuids=_listed(annotations, _VGPU_SHUN_UUIDS),
+        mode=annotations.get(_VGPU_MODE, ""),
     )
 
 

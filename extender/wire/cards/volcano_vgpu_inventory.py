@@ -14,6 +14,8 @@ _HANDSHAKE: Final = "volcano.sh/node-vgpu-handshake"
 _WHERE: Final = f"annotation {REGISTER}"
 _SPLIT: Final = "mig"
 """The mode of a card that is cut into MIG devices; that is not ours to plan."""
+_PLAIN: Final = "hami-core"
+"""What Volcano takes every other mode for."""
 
 
 def volcano_vgpu_inventory(node: core_v1.Node, policy: CardPolicy) -> CardInventory | None:
@@ -49,4 +51,5 @@ def _card(place: int, fields: list[str]) -> Card:
         model=kind,
         healthy=flag(_WHERE, health),
         slots=number(_WHERE, count),
+        mode=_PLAIN,
     )

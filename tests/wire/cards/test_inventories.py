@@ -72,7 +72,7 @@ A10: dict[str, Any] = {"memory_bytes": 23028 * MIB, "model": "NVIDIA A10", "slot
 def test_hami_registers_cards_as_json() -> None:
     assert inventory({REGISTER: HAMI_JSON}, allocatable={GPU: "27"}) == CardInventory(
         CardManager.HAMI,
-        (Card(0, "GPU-a", numa=0, **A10), Card(1, "GPU-b", numa=1, healthy=False, **A10)),
+        (Card(0, "GPU-a", numa=0, mode="hami-core", **A10), Card(1, "GPU-b", numa=1, healthy=False, **A10)),
         WHOLE,
     )
 
@@ -99,6 +99,11 @@ def test_scores_that_make_no_sense_cost_only_the_preference() -> None:
     assert [card.links for card in found.cards] == [(), ()]
 
 
+def test_a_card_that_is_cordoned_gets_nothing_new() -> None:
+    found = known(annotations={REGISTER: HAMI_JSON, "hami.io/device-cordon": " GPU-a ,GPU-x,"})
+    assert [(card.uuid, card.healthy) for card in found.cards] == [("GPU-a", False), ("GPU-b", False)]
+
+
 def test_what_a_plugin_left_behind_that_is_gone_counts_no_more() -> None:
     handshakes = {"hami.io/node-handshake": "Deleted_2026.01.02 03:04:05"}
     assert inventory({REGISTER: HAMI_JSON, **handshakes}) is None
@@ -107,7 +112,7 @@ def test_what_a_plugin_left_behind_that_is_gone_counts_no_more() -> None:
 
 def test_volcanos_vgpu_plugin_registers_cards() -> None:
     text = "GPU-a,10,32768,NVIDIA-V100,true,hami-core:GPU-b,10,32768,NVIDIA-V100,false,hami-core:GPU-c,7,1,A,true,mig:"
-    v100: dict[str, Any] = {"memory_bytes": 32 * GIB, "model": "NVIDIA-V100", "slots": 10}
+    v100: dict[str, Any] = {"memory_bytes": 32 * GIB, "model": "NVIDIA-V100", "slots": 10, "mode": "hami-core"}
     assert inventory({"volcano.sh/node-vgpu-register": text}) == CardInventory(
         CardManager.VOLCANO_VGPU,
         (Card(0, "GPU-a", **v100), Card(1, "GPU-b", healthy=False, **v100)),

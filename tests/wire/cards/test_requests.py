@@ -113,10 +113,10 @@ def test_a_gpuid_is_a_wish_until_the_pod_is_bound() -> None:
 
 
 def test_a_gpu_model() -> None:
-    labels = {"sharedgpu/gpu_request": "1", "sharedgpu/gpu_limit": "1", "sharedgpu/gpu_model": "GTX-1080"}
+    labels = {"sharedgpu/gpu_request": "1", "sharedgpu/gpu_limit": "1", "sharedgpu/gpu_model": "NVIDIA-L4"}
     request = asked(labels=labels)
     assert isinstance(request, CardRequest)
-    assert request.terms == CardTerms(models=("GTX-1080",))
+    assert request.terms == CardTerms(exact_model="NVIDIA-L4")
 
 
 K = "koordinator.sh"
@@ -227,39 +227,6 @@ def test_kai_gives_its_share_to_the_first_container_or_to_the_one_that_is_named(
     named = {"gpu-fraction": "0.5", "gpu-fraction-container-name": "c1"}
     (second,) = needs(*containers, init=[{}], annotations=named)
     assert (first.container, second.container) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("annotations", "terms"),
-    [
-        ({"nvidia.com/use-gputype": "A100, V100,"}, CardTerms(models=("A100", "V100"))),
-        ({"nvidia.com/nouse-gputype": "1080"}, CardTerms(not_models=("1080",))),
-        ({"nvidia.com/use-gpuuuid": "GPU-1,GPU-2"}, CardTerms(uuids=("GPU-1", "GPU-2"))),
-        ({"nvidia.com/nouse-gpuuuid": "GPU-1"}, CardTerms(not_uuids=("GPU-1",))),
-        ({"nvidia.com/numa-bind": "true"}, CardTerms(one_numa=True)),
-        ({"nvidia.com/numa-bind": "yes"}, CardTerms()),
-        ({"hami.io/gpu-scheduler-policy": "spread"}, CardTerms(spread=True)),
-        ({"hami.io/gpu-scheduler-policy": "binpack"}, CardTerms(spread=False)),
-        ({"hami.io/gpu-scheduler-policy": "topology-aware"}, CardTerms()),
-    ],
-)
-@pytest.mark.parametrize("requests", [{GPU: "1"}, {GPU: "1", "nvidia.com/gpucores": "10"}])
-def test_which_cards_will_do(requests: dict[str, str], annotations: dict[str, str], terms: CardTerms) -> None:
-    request = asked(requests, annotations=annotations)
-    assert isinstance(request, CardRequest)
-    assert request.terms == terms
-
-
-def test_which_cards_will_do_in_volcanos_words() -> None:
-    annotations = {
-        "volcano.sh/vgpu-use-gpuuuid": "GPU-1",
-        "volcano.sh/vgpu-nouse-gpuuuid": "GPU-2",
-        "nvidia.com/use-gputype": "A100",
-        "nvidia.com/nouse-gputype": "V100",
-    }
-    request = asked({"volcano.sh/vgpu-number": "1"}, annotations=annotations)
-    assert isinstance(request, CardRequest)
-    assert request.terms == CardTerms(("A100",), ("V100",), ("GPU-1",), ("GPU-2",))
 
 
 @pytest.mark.parametrize(
