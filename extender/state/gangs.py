@@ -66,6 +66,8 @@ class GangIndex:
                 del self._members[pod.gang.key]
                 self._ran.discard(pod.gang.key)
                 self._note_names(pod.gang.key, ())
+            if pod.gang.job:
+                self._look_again(self._leaders(pod.gang.job))
 
     def replaced_by(self, pod: Pod) -> list[Pod]:
         """Return the older unbound members whose place the member takes."""

@@ -186,6 +186,23 @@ def test_a_node_that_was_refused_by_mistake_is_tried_again_at_once_and_then_ever
         assert rig.reserved() == 1
 
 
+def test_a_master_that_is_made_anew_is_let_in_only_with_room_for_new_workers_once_the_former_are_gone() -> None:
+    rig = Rig(a_node("n1", gpu=0))
+    rig.cluster.upsert_job(TORCH_JOB)
+    former = [structs.replace(torch_pod(f"w{i}", "worker"), node_name="n1", terminating=True) for i in range(3)]
+    master = torch_pod("master", "master", created_at=9)
+    rig.create(*former, master)
+    rig.later()
+    rig.delete(*former)
+    rig.later()
+    rig.cluster.upsert_node(a_node("n2", gpu=1))
+    rig.later()
+    assert rig.node_for(master) is None
+    rig.cluster.upsert_node(a_node("n2", gpu=3))
+    rig.later()
+    assert rig.node_for(master) == "n2"
+
+
 MASTERS, WORKERS = {"for": "masters"}, {"for": "workers"}
 
 
