@@ -246,7 +246,9 @@ class GangIndex:
 
     def _gang(self, key: GangKey) -> Gang | Undeclared:
         members = _oldest_first(self._members[key].values())
-        claims = [pod.gang for pod in members if isinstance(pod.gang, GangClaim)]
+        # What an earlier job of the same name has left behind is heard last.
+        alive_first = sorted(members, key=lambda pod: pod.finished or pod.terminating)
+        claims = [pod.gang for pod in alive_first if isinstance(pod.gang, GangClaim)]
         pod_group, job = self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job)
         declared = declare_gang(claims, pod_group, job, self._levels)
         if isinstance(declared, Undeclared):

@@ -1,5 +1,8 @@
 """Gangs as the state sees them: who counts, and what changes when a PodGroup or a job comes, changes and goes."""
 
+from typing import Any
+
+import pytest
 from msgspec import structs
 
 from extender.model.claim import GangClaim, GangKey, Terms, job_key
@@ -112,6 +115,23 @@ def test_no_gang_is_derived_for_another_schedulers_pods_or_where_that_is_switche
         cluster.upsert_pod(ours)
     assert list(usual.gangs) == [GangKey(JOB)]
     assert list(switched_off.gangs) == []
+
+
+@pytest.mark.parametrize("left_behind", [{"finished": True}, {"terminating": True}])
+def test_what_an_earlier_job_of_the_same_name_has_left_behind_declares_nothing_for_a_new_one(
+    left_behind: dict[str, Any],
+) -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    rig.create(a_pod("old", gang="g", min_available=1, node="n1", created_at=1, **left_behind))
+    rig.create(*[a_pod(f"w{i}", gang="g", min_available=3, created_at=9) for i in range(2)])
+    assert rig.gang("default/g").min_available == 3
+
+
+def test_what_only_a_member_says_that_has_finished_holds_for_the_others() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    done = a_pod("done", gang="g", min_available=3, node="n1", created_at=1, finished=True)
+    rig.create(done, a_pod("w0", gang="g", min_available=None, created_at=9))
+    assert rig.gang("default/g").min_available == 3
 
 
 def test_a_worker_and_its_replacement_count_once() -> None:
