@@ -28,6 +28,7 @@ class GangIndex:
         self._members: dict[GangKey, dict[PodUid, Pod]] = {}
         self._views: dict[GangKey, Gang | Undeclared] = {}
         self._pod_groups: dict[tuple[str, GangKey], PodGroup] = {}
+        self._pod_groups_of_job: dict[JobKey, dict[tuple[str, GangKey], PodGroup]] = {}
         self._jobs: dict[JobKey, TrainingJob] = {}
         self._gangs_of_job: dict[JobKey, Counter[GangKey]] = {}
         """By job: the gangs that its pods are in, with how many of them are in each."""
@@ -79,14 +80,18 @@ class GangIndex:
     def put_pod_group(self, group: PodGroup) -> set[GangKey]:
         """Add or change a PodGroup; return the gangs for which that may change something."""
         known = self._pod_groups.get((group.api, group.key))
+        self._drop_pod_group(known)
         self._pod_groups[group.api, group.key] = group
+        self._pod_groups_of_job.setdefault(group.job, {})[group.api, group.key] = group
         if known is not None and structs.replace(known, status=group.status) == group:
             return set()
         return self._look_again({group.key} | self._leaders(group.job))
 
     def drop_pod_group(self, api: str, key: GangKey) -> set[GangKey]:
         """Forget a PodGroup; return the gangs for which that may change something."""
-        return self._look_again({key} if self._pod_groups.pop((api, key), None) else set())
+        known = self._pod_groups.get((api, key))
+        self._drop_pod_group(known)
+        return self._look_again({key} if known else set())
 
     def our_pod_groups(self, key: GangKey) -> list[PodGroup]:
         """Return the PodGroups of this name of which a member, or else the job, names one of our schedulers."""
@@ -100,7 +105,7 @@ class GangIndex:
 
     def pod_groups_of_job(self, job: JobKey) -> list[GangKey]:
         """Return the keys of the PodGroups that a job made."""
-        return [group.key for group in self._pod_groups.values() if group.job == job]
+        return [key for _, key in self._pod_groups_of_job.get(job, ())]
 
     def of_job(self, job: JobKey) -> list[GangKey]:
         """Return the keys of the gangs that a job's pods are in: one, or one for each role."""
@@ -280,8 +285,16 @@ class GangIndex:
         return tuple(structs.replace(each, replicas=self._needed_of(job, each.name)) for each in later)
 
     def _needed_of(self, job: TrainingJob, role: str) -> int:
-        groups = [each for each in self._pod_groups.values() if (each.job, each.job_role) == (job.key, role)]
+        groups = [each for each in self._pod_groups_of_job.get(job.key, {}).values() if each.job_role == role]
         return next((each.min_available for each in groups if each.min_available), None) or needed_of(job, role) or 0
+
+    def _drop_pod_group(self, group: PodGroup | None) -> None:
+        if group is not None:
+            del self._pod_groups[group.api, group.key]
+            of_job = self._pod_groups_of_job[group.job]
+            del of_job[group.api, group.key]
+            if not of_job:
+                del self._pod_groups_of_job[group.job]
 
     def _count_in_job(self, pod: Pod | None, change: int) -> None:
         if pod is None or not isinstance(pod.gang, GangClaim) or not pod.gang.job:

@@ -273,3 +273,27 @@ def test_a_member_that_another_job_takes_over_leaves_the_former_one() -> None:
     for job in (JOB, other):
         rig.create(structs.replace(a_pod("w"), gang=GangClaim(KEY, job=job, min_available=1)))
     assert [rig.cluster.gangs.of_job(job) for job in (JOB, other)] == [[], [KEY]]
+
+
+def test_what_becomes_of_a_job_costs_no_look_at_the_pod_groups_of_all_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand jobs have as many: each operator's note of a pod that runs is a change of its job."""
+    rig = Rig()
+    other = job_key("default", "PyTorchJob", "other")
+    groups = [PodGroup(VOLCANO, GangKey(f"default/{job[-5:]}"), 2, uid=job, job=job) for job in (JOB, other)]
+    rig.cluster.replace_pod_groups(VOLCANO, groups)
+    monkeypatch.setattr(rig.cluster.gangs, "_pod_groups", _Unread(rig.cluster.gangs._pod_groups))
+    rig.cluster.upsert_job(a_job(2))
+    rig.later()
+    assert [report.group.uid for report in rig.reports] == [JOB]
+    rig.cluster.upsert_pod_group(structs.replace(groups[1], job=JOB))
+    assert len(rig.cluster.gangs.pod_groups_of_job(JOB)) == 2
+    assert rig.cluster.gangs.pod_groups_of_job(other) == []
+    rig.cluster.remove_pod_group(VOLCANO, groups[0].key)
+    assert rig.cluster.gangs.pod_groups_of_job(JOB) == [groups[1].key]
+
+
+class _Unread(dict[Any, Any]):
+    """A dictionary that nobody goes through."""
+
+    def values(self) -> Any:
+        raise AssertionError("a look at all of them")
