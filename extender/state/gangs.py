@@ -33,6 +33,8 @@ class GangIndex:
         self._gangs_of_job: dict[JobKey, Counter[GangKey]] = {}
         """By job: the gangs that its pods are in, with how many of them are in each."""
         self._ran: set[GangKey] = set()
+        self._changes = 0
+        self._editions: dict[GangKey, int] = {}
         self._names: dict[GangKey, tuple[GangKey, ...]] = {}
         """By gang: those of its namespace that it is to be bound together with."""
         self._named_by: dict[GangKey, set[GangKey]] = {}
@@ -52,6 +54,8 @@ class GangIndex:
             known = members.get(pod.uid)
             members[pod.uid] = pod
             self._views.pop(pod.gang.key, None)
+            if known is None or _but_for_its_sleep(known) != _but_for_its_sleep(pod):
+                self._note_change(pod.gang.key)
             self._count_in_job(known, -1)
             self._count_in_job(pod, 1)
             if pod.gang.job:
@@ -63,8 +67,10 @@ class GangIndex:
             members = self._members[pod.gang.key]
             self._count_in_job(members.pop(pod.uid, None), -1)
             self._views.pop(pod.gang.key, None)
+            self._note_change(pod.gang.key)
             if not members:
                 del self._members[pod.gang.key]
+                del self._editions[pod.gang.key]
                 self._ran.discard(pod.gang.key)
                 self._note_names(pod.gang.key, ())
             if pod.gang.job:
@@ -139,6 +145,10 @@ class GangIndex:
         """Return the gang, or None when no member of it counts or nobody says how many it needs."""
         gang = self._look(key)
         return gang if isinstance(gang, Gang) and (gang.waiting or gang.bound) else None
+
+    def edition(self, key: GangKey) -> int:
+        """Return what is another number after each change of the gang, but for who of it sleeps in kube-scheduler."""
+        return self._editions.get(key, 0)
 
     def is_waiting(self, pod: Pod) -> bool:
         """Whether the pod is a member that we are to place."""
@@ -226,6 +236,8 @@ class GangIndex:
     def _look_again(self, keys: Collection[GangKey]) -> set[GangKey]:
         for key in keys:
             self._views.pop(key, None)
+            if key in self._members:
+                self._note_change(key)
         return {key for key in keys if key in self._members}
 
     def _view(self, key: GangKey) -> Gang | Undeclared:
@@ -237,6 +249,10 @@ class GangIndex:
         groups = gang.groups if isinstance(gang, Gang) else ()
         self._note_names(key, tuple(each for each in groups if namespace_of(each) == namespace_of(key)))
         return gang
+
+    def _note_change(self, key: GangKey) -> None:
+        self._changes += 1
+        self._editions[key] = self._changes
 
     def _note_names(self, key: GangKey, names: tuple[GangKey, ...]) -> None:
         for former in self._names.pop(key, ()):
@@ -305,6 +321,11 @@ class GangIndex:
             del gangs[pod.gang.key]
         if not gangs:
             del self._gangs_of_job[pod.gang.job]
+
+
+def _but_for_its_sleep(pod: Pod) -> Pod:
+    """Return a member without what kube-scheduler notes on it each time that it tried it in vain."""
+    return structs.replace(pod, turned_away=False, nominated_node="")
 
 
 def _oldest_first(pods: Collection[Pod]) -> Sequence[Pod]:
