@@ -52,6 +52,8 @@ class Expiry:
             return
         self._next_look_s = now_s + LOOK_S
         for reservation in self._cluster.reservations:
+            for slot in reservation.slots:
+                slot.since_s = min(slot.since_s, now_s)
             over = [slot for slot in _limited(reservation) if self._end_s(reservation.key, slot) <= now_s]
             if over:
                 yield reservation.key, over

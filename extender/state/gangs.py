@@ -28,10 +28,13 @@ class GangIndex:
         self._members: dict[GangKey, dict[PodUid, Pod]] = {}
         self._views: dict[GangKey, Gang | Undeclared] = {}
         self._pod_groups: dict[tuple[str, GangKey], PodGroup] = {}
+        self._pod_groups_of_job: dict[JobKey, dict[tuple[str, GangKey], PodGroup]] = {}
         self._jobs: dict[JobKey, TrainingJob] = {}
         self._gangs_of_job: dict[JobKey, Counter[GangKey]] = {}
         """By job: the gangs that its pods are in, with how many of them are in each."""
         self._ran: set[GangKey] = set()
+        self._changes = 0
+        self._editions: dict[GangKey, int] = {}
         self._names: dict[GangKey, tuple[GangKey, ...]] = {}
         """By gang: those of its namespace that it is to be bound together with."""
         self._named_by: dict[GangKey, set[GangKey]] = {}
@@ -51,6 +54,8 @@ class GangIndex:
             known = members.get(pod.uid)
             members[pod.uid] = pod
             self._views.pop(pod.gang.key, None)
+            if known is None or _but_for_its_sleep(known) != _but_for_its_sleep(pod):
+                self._note_change(pod.gang.key)
             self._count_in_job(known, -1)
             self._count_in_job(pod, 1)
             if pod.gang.job:
@@ -62,10 +67,14 @@ class GangIndex:
             members = self._members[pod.gang.key]
             self._count_in_job(members.pop(pod.uid, None), -1)
             self._views.pop(pod.gang.key, None)
+            self._note_change(pod.gang.key)
             if not members:
                 del self._members[pod.gang.key]
+                del self._editions[pod.gang.key]
                 self._ran.discard(pod.gang.key)
                 self._note_names(pod.gang.key, ())
+            if pod.gang.job:
+                self._look_again(self._leaders(pod.gang.job))
 
     def replaced_by(self, pod: Pod) -> list[Pod]:
         """Return the older unbound members whose place the member takes."""
@@ -77,14 +86,18 @@ class GangIndex:
     def put_pod_group(self, group: PodGroup) -> set[GangKey]:
         """Add or change a PodGroup; return the gangs for which that may change something."""
         known = self._pod_groups.get((group.api, group.key))
+        self._drop_pod_group(known)
         self._pod_groups[group.api, group.key] = group
+        self._pod_groups_of_job.setdefault(group.job, {})[group.api, group.key] = group
         if known is not None and structs.replace(known, status=group.status) == group:
             return set()
         return self._look_again({group.key} | self._leaders(group.job))
 
     def drop_pod_group(self, api: str, key: GangKey) -> set[GangKey]:
         """Forget a PodGroup; return the gangs for which that may change something."""
-        return self._look_again({key} if self._pod_groups.pop((api, key), None) else set())
+        known = self._pod_groups.get((api, key))
+        self._drop_pod_group(known)
+        return self._look_again({key} if known else set())
 
     def our_pod_groups(self, key: GangKey) -> list[PodGroup]:
         """Return the PodGroups of this name of which a member, or else the job, names one of our schedulers."""
@@ -98,7 +111,7 @@ class GangIndex:
 
     def pod_groups_of_job(self, job: JobKey) -> list[GangKey]:
         """Return the keys of the PodGroups that a job made."""
-        return [group.key for group in self._pod_groups.values() if group.job == job]
+        return [key for _, key in self._pod_groups_of_job.get(job, ())]
 
     def of_job(self, job: JobKey) -> list[GangKey]:
         """Return the keys of the gangs that a job's pods are in: one, or one for each role."""
@@ -132,6 +145,10 @@ class GangIndex:
         """Return the gang, or None when no member of it counts or nobody says how many it needs."""
         gang = self._look(key)
         return gang if isinstance(gang, Gang) and (gang.waiting or gang.bound) else None
+
+    def edition(self, key: GangKey) -> int:
+        """Return what is another number after each change of the gang, but for who of it sleeps in kube-scheduler."""
+        return self._editions.get(key, 0)
 
     def is_waiting(self, pod: Pod) -> bool:
         """Whether the pod is a member that we are to place."""
@@ -219,6 +236,8 @@ class GangIndex:
     def _look_again(self, keys: Collection[GangKey]) -> set[GangKey]:
         for key in keys:
             self._views.pop(key, None)
+            if key in self._members:
+                self._note_change(key)
         return {key for key in keys if key in self._members}
 
     def _view(self, key: GangKey) -> Gang | Undeclared:
@@ -230,6 +249,10 @@ class GangIndex:
         groups = gang.groups if isinstance(gang, Gang) else ()
         self._note_names(key, tuple(each for each in groups if namespace_of(each) == namespace_of(key)))
         return gang
+
+    def _note_change(self, key: GangKey) -> None:
+        self._changes += 1
+        self._editions[key] = self._changes
 
     def _note_names(self, key: GangKey, names: tuple[GangKey, ...]) -> None:
         for former in self._names.pop(key, ()):
@@ -244,7 +267,9 @@ class GangIndex:
 
     def _gang(self, key: GangKey) -> Gang | Undeclared:
         members = _oldest_first(self._members[key].values())
-        claims = [pod.gang for pod in members if isinstance(pod.gang, GangClaim)]
+        # What an earlier job of the same name has left behind is heard last.
+        alive_first = sorted(members, key=lambda pod: pod.finished or pod.terminating)
+        claims = [pod.gang for pod in alive_first if isinstance(pod.gang, GangClaim)]
         pod_group, job = self._pod_groups.get((claims[0].pod_group, key)), self._jobs.get(claims[0].job)
         declared = declare_gang(claims, pod_group, job, self._levels)
         if isinstance(declared, Undeclared):
@@ -276,8 +301,16 @@ class GangIndex:
         return tuple(structs.replace(each, replicas=self._needed_of(job, each.name)) for each in later)
 
     def _needed_of(self, job: TrainingJob, role: str) -> int:
-        groups = [each for each in self._pod_groups.values() if (each.job, each.job_role) == (job.key, role)]
+        groups = [each for each in self._pod_groups_of_job.get(job.key, {}).values() if each.job_role == role]
         return next((each.min_available for each in groups if each.min_available), None) or needed_of(job, role) or 0
+
+    def _drop_pod_group(self, group: PodGroup | None) -> None:
+        if group is not None:
+            del self._pod_groups[group.api, group.key]
+            of_job = self._pod_groups_of_job[group.job]
+            del of_job[group.api, group.key]
+            if not of_job:
+                del self._pod_groups_of_job[group.job]
 
     def _count_in_job(self, pod: Pod | None, change: int) -> None:
         if pod is None or not isinstance(pod.gang, GangClaim) or not pod.gang.job:
@@ -288,6 +321,11 @@ class GangIndex:
             del gangs[pod.gang.key]
         if not gangs:
             del self._gangs_of_job[pod.gang.job]
+
+
+def _but_for_its_sleep(pod: Pod) -> Pod:
+    """Return a member without what kube-scheduler notes on it each time that it tried it in vain."""
+    return structs.replace(pod, turned_away=False, nominated_node="")
 
 
 def _oldest_first(pods: Collection[Pod]) -> Sequence[Pod]:

@@ -51,6 +51,11 @@ class Occupants:
         """Return the pods on the node that its device plugin has yet to take up."""
         return [pod for pod in self._by_node.get(node, {}).values() if pod.awaits_plugin]
 
+    def named(self, node: str, namespace: str, name: str) -> list[Pod]:
+        """Return the pods of this name that stand on the node, of which some may be going."""
+        here = self._by_node.get(node, {}).values()
+        return [pod for pod in here if (pod.namespace, pod.name) == (namespace, name)]
+
     def count(self, node: str) -> int:
         """Return how many pods stand on the node."""
         return len(self._by_node.get(node, ()))

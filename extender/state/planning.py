@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
@@ -32,10 +32,17 @@ from extender.state.past import Past
 from extender.state.patience import Patience
 from extender.state.reservations import Slot, Stage
 from extender.state.sleepers import Sleepers
-from extender.state.standings import Standing, Standings
+from extender.state.standings import TEXT_HOLDS_S, Standing, Standings
 
 Rank: TypeAlias = tuple[bool, int, float, float, int, str]
 """Who is planned before whom: what sorts first."""
+
+
+class _Decision(Struct, frozen=True):
+    """On what it was decided that a gang lacks room, and until when its members can be told nothing new of it."""
+
+    on: tuple[int, int, int]
+    until_s: float
 
 
 class Planner:
@@ -48,7 +55,7 @@ class Planner:
         self._expiry = Expiry(cluster, deadlines)
         self._patience = Patience(cluster, deadlines.patience_s, self._admit_needed)
         self._pasts: dict[GangKey, Past] = {}
-        self._decided: dict[GangKey, tuple[Gang, tuple[int, int]]] = {}
+        self._decided: dict[GangKey, _Decision] = {}
         self._refused: set[GangKey] = set()
         """Gangs of which a node is refused now."""
         self._resting: set[GangKey] = set()
@@ -76,13 +83,13 @@ class Planner:
         if not self._has_planned:
             self.plan_gangs(now_s)
 
-    def is_decided(self, key: GangKey) -> bool:
-        """Whether the gang was found to lack room and its members are told so, and nothing has changed since."""
-        gang, generations = self._decided.get(key, (None, (0, 0)))
-        return gang is not None and gang is self._cluster.gangs.get(key) and generations == self._generations()
+    def is_decided(self, key: GangKey, now_s: float) -> bool:
+        """Whether the gang was found to lack room, nothing has changed since, and there is nothing new to tell."""
+        decision = self._decided.get(key)
+        return decision is not None and decision.on == self._what_decides(key) and now_s < decision.until_s
 
-    def _generations(self) -> tuple[int, int]:
-        return self._cluster.generation, self._cluster.earmarks.generation
+    def _what_decides(self, key: GangKey) -> tuple[int, int, int]:
+        return self._cluster.gangs.edition(key), self._cluster.generation, self._cluster.earmarks.generation
 
     def refuse(self, pod: Pod, nodes: Collection[str], now_s: float, costs_s: float = 0.0) -> None:
         """Note that the pod is not taken on its planned node, nor on others; plan its gang anew.
@@ -347,9 +354,12 @@ class Planner:
             return
         names_member = isinstance(admission, NoRoom) and bool(admission.member)
         kind = f"{type(admission).__name__}{' of a member' if names_member else ''}"
+        until_s = math.inf
         if self.standings.is_due(gang.key, kind, now_s):
             self.standings.put(gang.key, Standing(kind, explain_admission(gang, admission), now_s))
-            self._decided[gang.key] = gang, self._generations()
+        elif (told := self.standings.get(gang.key)) is not None:
+            until_s = told.since_s + TEXT_HOLDS_S  # the members hear the former numbers until then
+        self._decided[gang.key] = _Decision(self._what_decides(gang.key), until_s)
         self._cluster.changes.touch(gang.key)
 
     def _past(self, key: GangKey) -> Past:

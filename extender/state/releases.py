@@ -65,6 +65,8 @@ class Releases:
         going = [pod for pod in pods if self._goes_alone(pod)]
         for key in self._cluster.gangs.concerned(keys):
             going += self._look_at_gang(key)
+        for uid in lost.difference(pod.uid for pod in going):  # it is to keep its gate by now: nothing is overdue
+            self._calls.pop(uid, None)
         return [pod for pod in going if self._call(pod.uid, now_s)]
 
     def next_s(self) -> float | None:

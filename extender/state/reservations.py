@@ -16,6 +16,7 @@ BINDING a slot's time is limited; a post has its own end. A post of which nobody
 leaves the slot in doubt: it stays BINDING, for a limited time, until the watch or another post tells.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -45,7 +46,8 @@ class Stage(IntEnum):
 class Slot:
     """Room for one member, held since `since_s` on the event loop's clock; `holder` is empty while nobody has come.
 
-    A slot is `named` once kube-scheduler was told of its node without having looked at it.
+    A member that comes for room that was held for it has time from the next look at the times on: until then `since_s`
+    is infinite. A slot is `named` once kube-scheduler was told of its node without having looked at it.
     """
 
     node: str
@@ -146,6 +148,7 @@ class Reservations:
         slot = reservation.vacant_slot_for(pod)
         if slot is not None:
             self._seat(reservation, slot, pod.uid)
+            slot.since_s = math.inf
         return slot is not None
 
     def vacate(self, uid: PodUid) -> None:

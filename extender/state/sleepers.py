@@ -49,7 +49,7 @@ class Sleepers:
             return []
         late = [uid for uid, since_s in self._since_s.items() if since_s + ASKED_AGAIN_S <= now_s]
         self._since_s |= dict.fromkeys(late, math.inf)
-        pods = [pod for uid in late if (pod := self._cluster.pods.get(uid)) and not pod.node_name]
+        pods = [pod for uid in late if (pod := self._cluster.pods.get(uid)) and _goes_alone(pod)]
         return [pod for pod in sorted(pods, key=lambda pod: pod.seniority) if self._has_seat(pod, now_s)]
 
     def _has_seat(self, pod: Pod, now_s: float) -> bool:
@@ -58,3 +58,8 @@ class Sleepers:
             packing = pack_gang(group_alike([pod], snapshot), snapshot, required=1)
             self._cluster.reservations.reserve(solo_claim(pod.namespace, pod.name).key, packing.placements, now_s)
         return self._cluster.reservations.slot_of(pod.uid) is not None
+
+
+def _goes_alone(pod: Pod) -> bool:
+    """Whether kube-scheduler still places it, and no gang has room for it that it has joined since."""
+    return pod.gang is None and not (pod.node_name or pod.terminating or pod.finished)

@@ -117,11 +117,14 @@ class Bind:
             refusal = await self._barrier.wait(pod, pod.gang.key, args.node, is_connected)
             if refusal:
                 return refusal
-        if not pod.node_name and self._cluster.reservations.slot_of(pod.uid) is None:
-            taken = await self._look_again(pod, args.node, now_s)
-            if taken:
-                self._cluster.undecided.settle(pod.uid)
-                return explain_overtaken(pod, args.node, taken)
+        has_room = self._cluster.reservations.slot_of(args.uid) is not None
+        taken = () if has_room else await self._look_again(args.uid, args.node, now_s)
+        pod = self._cluster.pods.get(args.uid)  # as it is by now: nothing ends room that is held for one that is gone
+        if pod is None or (pod.terminating and not pod.node_name):
+            return explain_unknown_pod(args.namespace, args.name)
+        if taken:
+            self._cluster.undecided.settle(pod.uid)
+            return explain_overtaken(pod, args.node, taken)
         if not pod.node_name and pod.shape.cards is not None:
             overtaken = self._hold(pod, args.node, now_s())
             if overtaken:
@@ -135,10 +138,10 @@ class Bind:
         refusal = None
         if not pod.node_name:
             refusal = await self._turns.wait(pod, node, until_s, is_connected, now_s())
-        if refusal is not None and refusal.repeated:
-            return refusal.text
-        pod = self._cluster.pods.get(pod.uid, pod)
-        outcome = BindOutcome("unknown")
+        known = self._cluster.pods.get(pod.uid)
+        if known is None or (refusal is not None and refusal.repeated):
+            return refusal.text if refusal else explain_unknown_pod(pod.namespace, pod.name)
+        pod, outcome = known, BindOutcome("unknown")
         try:
             if refusal is None:
                 outcome = await self._post(pod, node, until_s, now_s)
@@ -146,7 +149,6 @@ class Bind:
                 outcome = self._refuse(pod, node, refusal, now_s())
             return outcome.problem
         finally:
-            self._end_room_of_the_settled(pod.uid)
             if outcome.result == "unknown":
                 self._cluster.reservations.doubt(pod.uid, node, now_s())
             elif not outcome.is_bound:
@@ -154,12 +156,6 @@ class Bind:
                     self._turns.end(pod.uid)
                 self._cluster.undecided.settle(pod.uid)
                 self._give_back(pod, node, now_s())
-
-    def _end_room_of_the_settled(self, uid: PodUid) -> None:
-        """End what this call has held for a pod that the watch has told to be bound, or gone, by then: only once."""
-        known = self._cluster.pods.get(uid)
-        if (known is None or known.node_name) and self._cluster.reservations.leave(uid):
-            self._cluster.changes.free_room()
 
     async def _post(self, pod: Pod, node: str, until_s: float, now_s: Callable[[], float]) -> BindOutcome:
         handshake = None if pod.node_name else self._turns.handshake_on(pod, node)
@@ -189,15 +185,15 @@ class Bind:
         slot = self._cluster.reservations.slot_of(pod.uid)
         return slot is not None and slot.in_doubt
 
-    async def _look_again(self, pod: Pod, node: str, now_s: Callable[[], float]) -> tuple[Reason, ...]:
+    async def _look_again(self, uid: PodUid, node: str, now_s: Callable[[], float]) -> tuple[Reason, ...]:
         """Return what the node lacks for a pod without room of ours; who is gone may be about to be told."""
         until_s, pause_s = now_s() + LATE_S, LOOK_S
-        while reasons := find_overlap(self._cluster, pod, node):
+        while (pod := self._cluster.pods.get(uid)) and (reasons := find_overlap(self._cluster, pod, node)):
             left_s = until_s - now_s()
             if left_s <= 0:
                 return reasons
             await asyncio.sleep(min(pause_s, left_s))
-            pod, pause_s = self._cluster.pods.get(pod.uid, pod), 2 * pause_s
+            pause_s *= 2
         return ()
 
     def _hold(self, pod: Pod, node: str, now_s: float) -> str:

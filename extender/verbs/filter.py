@@ -114,7 +114,7 @@ class Filter:
         return explain_replaced(key) if is_replaced else explain_planned_elsewhere(key)
 
     def _plan(self, pod: Pod, key: GangKey, now_s: float) -> Slot | None:
-        if self._planner.is_decided(key):  # its members are asked for one after the other
+        if self._planner.is_decided(key, now_s):  # its members are asked for one after the other
             return None
         self._cluster.changes.plan(key)
         self._planner.plan_gangs(now_s)

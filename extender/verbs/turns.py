@@ -124,11 +124,10 @@ class Turns:
 
         Of ours, unbound pods have no lock: who asks has the turn, and it was not theirs.
         """
+        here = self._cluster.occupants.named(node, namespace, name)
+        if here:  # as mostly: so all pods are gone through for few locks only
+            return LockUse.WANTED if any(pod.awaits_plugin for pod in here) else LockUse.ENDING
         named = [pod for pod in self._cluster.pods.values() if (pod.namespace, pod.name) == (namespace, name)]
-        if any(pod.node_name == node and pod.occupies_node and pod.awaits_plugin for pod in named):
-            return LockUse.WANTED
-        if any(pod.node_name == node and pod.occupies_node for pod in named):
-            return LockUse.ENDING
         is_bound_by_others = any(not pod.node_name and not self._cluster.gangs.serves(pod) for pod in named)
         return LockUse.WANTED if is_bound_by_others else LockUse.OVER
 

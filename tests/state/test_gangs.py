@@ -1,5 +1,8 @@
 """Gangs as the state sees them: who counts, and what changes when a PodGroup or a job comes, changes and goes."""
 
+from typing import Any
+
+import pytest
 from msgspec import structs
 
 from extender.model.claim import BadGangClaim, GangClaim, GangKey, Terms, job_key
@@ -119,6 +122,23 @@ def test_where_no_gang_is_derived_nobody_waits_for_what_is_wrong_with_it() -> No
     usual, switched_off = Cluster(["gang-scheduler"]), Cluster(["gang-scheduler"], derive_gangs=False)
     assert usual.learn_pod(ours).gang == ours.gang
     assert switched_off.learn_pod(ours).gang is None
+
+
+@pytest.mark.parametrize("left_behind", [{"finished": True}, {"terminating": True}])
+def test_what_an_earlier_job_of_the_same_name_has_left_behind_declares_nothing_for_a_new_one(
+    left_behind: dict[str, Any],
+) -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    rig.create(a_pod("old", gang="g", min_available=1, node="n1", created_at=1, **left_behind))
+    rig.create(*[a_pod(f"w{i}", gang="g", min_available=3, created_at=9) for i in range(2)])
+    assert rig.gang("default/g").min_available == 3
+
+
+def test_what_only_a_member_says_that_has_finished_holds_for_the_others() -> None:
+    rig = Rig(a_node("n1", gpu=4))
+    done = a_pod("done", gang="g", min_available=3, node="n1", created_at=1, finished=True)
+    rig.create(done, a_pod("w0", gang="g", min_available=None, created_at=9))
+    assert rig.gang("default/g").min_available == 3
 
 
 def test_a_worker_and_its_replacement_count_once() -> None:
@@ -260,3 +280,27 @@ def test_a_member_that_another_job_takes_over_leaves_the_former_one() -> None:
     for job in (JOB, other):
         rig.create(structs.replace(a_pod("w"), gang=GangClaim(KEY, job=job, min_available=1)))
     assert [rig.cluster.gangs.of_job(job) for job in (JOB, other)] == [[], [KEY]]
+
+
+def test_what_becomes_of_a_job_costs_no_look_at_the_pod_groups_of_all_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand jobs have as many: each operator's note of a pod that runs is a change of its job."""
+    rig = Rig()
+    other = job_key("default", "PyTorchJob", "other")
+    groups = [PodGroup(VOLCANO, GangKey(f"default/{job[-5:]}"), 2, uid=job, job=job) for job in (JOB, other)]
+    rig.cluster.replace_pod_groups(VOLCANO, groups)
+    monkeypatch.setattr(rig.cluster.gangs, "_pod_groups", _Unread(rig.cluster.gangs._pod_groups))
+    rig.cluster.upsert_job(a_job(2))
+    rig.later()
+    assert [report.group.uid for report in rig.reports] == [JOB]
+    rig.cluster.upsert_pod_group(structs.replace(groups[1], job=JOB))
+    assert len(rig.cluster.gangs.pod_groups_of_job(JOB)) == 2
+    assert rig.cluster.gangs.pod_groups_of_job(other) == []
+    rig.cluster.remove_pod_group(VOLCANO, groups[0].key)
+    assert rig.cluster.gangs.pod_groups_of_job(JOB) == [groups[1].key]
+
+
+class _Unread(dict[Any, Any]):
+    """A dictionary that nobody goes through."""
+
+    def values(self) -> Any:
+        raise AssertionError("a look at all of them")

@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from extender.decide.gang import admit_gang
 from extender.model.claim import GangClaim, GangKey, Terms
 from extender.model.gang import Gang
 from extender.model.pod import Pod
 from extender.model.pod_group import PodGroup
+from extender.model.verdict import Admission
 from extender.state.reservations import Stage
+from extender.state.standings import TEXT_HOLDS_S
 from tests.builders import a_node, a_pod, a_shape
 from tests.rig import BINDING_S, Rig
 
@@ -231,3 +234,59 @@ def test_a_podgroups_minimum_of_a_role_holds_the_gang_until_that_role_is_there()
     ps = structs.replace(a_pod("ps", role="ps"), gang=claim)
     rig.create(ps)
     assert rig.node_for(ps) == "n1"
+
+
+def counted_plans(monkeypatch: pytest.MonkeyPatch) -> list[GangKey]:
+    """Return a list of the gangs for which room is looked for from now on."""
+    looked_for: list[GangKey] = []
+
+    def counted(gang: Gang, *args: Any, **options: Any) -> Admission:
+        looked_for.append(gang.key)
+        return admit_gang(gang, *args, **options)
+
+    monkeypatch.setattr("extender.state.planning.admit_gang", counted)
+    return looked_for
+
+
+def test_a_gang_without_room_whose_members_are_asked_for_in_turn_is_planned_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After each of them kube-scheduler notes on it that it waits, and the watch says so before the next one."""
+    rig = Rig(a_node("n1", gpu=2))
+    pods = workers("g", 20, min_available=20)
+    rig.create(*pods)
+    rig.text_for(pods[0])
+    plans = counted_plans(monkeypatch)
+    for pod in pods:
+        assert rig.node_for(pod) is None
+        rig.turn_away(pod)
+    assert plans == []
+
+
+def test_members_that_are_asked_for_in_turn_after_a_change_have_their_gang_planned_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where what they are told may not change so soon, though its numbers would; later it does."""
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=2))
+    pods = workers("g", 20, min_available=20)
+    rig.create(*pods)
+    before = rig.text_for(pods[0])
+    rig.later(1)
+    rig.cluster.upsert_node(a_node("n3", gpu=2, unschedulable=True))
+    plans = counted_plans(monkeypatch)
+    assert {rig.text_for(pod) for pod in pods} == {before}
+    assert len(plans) == 1
+    rig.later(TEXT_HOLDS_S)
+    assert {rig.text_for(pod) for pod in pods} != {before}
+    assert len(plans) == 2
+
+
+def test_a_gang_without_room_is_planned_anew_when_a_member_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(a_node("n1", gpu=2))
+    pods = workers("g", 3, min_available=3)
+    rig.create(*pods)
+    rig.text_for(pods[0])
+    plans = counted_plans(monkeypatch)
+    rig.create(structs.replace(pods[0], labels={"app": "x"}))
+    rig.text_for(pods[1])
+    assert plans == [GangKey("default/g")]

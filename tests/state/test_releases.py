@@ -7,7 +7,7 @@ from msgspec import structs
 from structlog.testing import capture_logs
 
 from extender.decide.trial import Trial
-from extender.model.claim import GangClaim, GangKey, Terms
+from extender.model.claim import BadGangClaim, GangClaim, GangKey, Terms
 from extender.model.pod import AffinityTerm, Pod, Relations, Requirement
 from extender.model.pod_group import KOORDINATOR, PodGroup
 from extender.state import releases
@@ -224,6 +224,20 @@ def test_a_release_that_comes_to_nothing_is_asked_for_again_ever_more_seldom() -
     for _ in range(3600):
         rig.later(1)
     assert 60 < len(rig.releases) <= 3600 / 30 + 5
+
+
+@pytest.mark.parametrize("change", [{"gang": BadGangClaim(GangKey("default/g"), "nonsense")}, {"terminating": True}])
+def test_a_release_that_is_wanted_no_more_is_not_overdue_for_ever(change: dict[str, Any]) -> None:
+    """It was asked for, and could not be written before the pod was edited, or deleted with a finalizer."""
+    rig = Rig(a_node("n1", gpu=1))
+    (pod,) = workers("g", 1)
+    rig.create(pod)
+    rig.later()
+    assert [release.name for release in rig.releases] == ["g0"]
+    rig.create(structs.replace(pod, **change))
+    rig.later(60)
+    next_s = rig.cycle.next_s()
+    assert next_s is None or next_s > rig.now_s, "Cycle.run would turn round and round"
 
 
 def test_the_time_of_a_members_room_begins_when_its_gate_is_off() -> None:

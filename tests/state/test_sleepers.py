@@ -1,5 +1,8 @@
 """Pods without a gang that were turned away for a gang's sake, and are not asked for again though there is room."""
 
+from msgspec import structs
+
+from extender.model.claim import GangClaim, GangKey
 from extender.model.pod import Pod
 from extender.state.reservations import Stage
 from extender.state.sleepers import ASKED_AGAIN_S
@@ -94,3 +97,27 @@ def test_a_pod_of_which_nobody_could_write_that_it_sleeps_is_woken_all_the_same(
     for _ in range(3):
         rig.later(ASKED_AGAIN_S)
     assert nominated(rig) == [("single", "n1")]
+
+
+def test_no_room_is_held_for_a_pod_that_is_being_deleted() -> None:
+    """Its finalizer may keep it there for as long as it likes."""
+    rig, gang, single = a_rig_whose_room_is_kept()
+    rig.delete(*gang)
+    rig.later()
+    rig.terminate(single)
+    rig.later(ASKED_AGAIN_S)
+    assert rig.reserved() == 0
+
+
+def test_a_pod_that_joined_a_gang_since_has_room_with_that_and_not_once_more_by_itself() -> None:
+    rig, gang, single = a_rig_whose_room_is_kept()
+    rig.delete(*gang)
+    rig.later()
+    claim = GangClaim(GangKey("default/late"), min_available=3)
+    rig.create(structs.replace(rig.cluster.pods[single.uid], gang=claim))
+    rig.later(ASKED_AGAIN_S)
+    siblings = [structs.replace(a_pod(f"sibling-{i}", created_at=6), gang=claim) for i in range(2)]
+    rig.create(*siblings)
+    rig.cluster.upsert_node(a_node("n2", gpu=2))
+    rig.later()
+    assert [(held.key, len(held.slots)) for held in rig.cluster.reservations] == [(claim.key, 3)]

@@ -2,15 +2,16 @@
 
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from extender.model.claim import GangClaim, GangKey, Terms, job_key
 from extender.model.job import JobRole, TrainingJob
 from extender.model.node import Node
 from extender.model.pod import Occupant, Pod, Tags
-from extender.state.expiry import FOLLOWERS_S
+from extender.state.expiry import FOLLOWERS_S, LOOK_S
 from tests.builders import a_node, a_pod, a_shape
-from tests.rig import GATHERING_S, PATIENCE_S, Rig
+from tests.rig import BINDING_S, GATHERING_S, PATIENCE_S, Rig
 
 
 def a_role(name: str, replicas: int, *, gpu: int = 1, minimum: int | None = None) -> JobRole:
@@ -137,6 +138,29 @@ def test_a_gang_that_lost_a_member_keeps_its_room_for_the_replacement_as_long_as
     assert rig.ask(late).accepted
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_a_replacement_that_comes_late_has_as_long_to_be_bound_as_any_member(*, held: bool) -> None:
+    """Its room was held for longer than that before it came."""
+    rig = Rig(a_node("n1", gpu=2))
+    terms = Terms(match_policy="waiting-and-running", waiting_s=600.0)
+    members = [a_pod(f"w{i}", gang="g", min_available=2, terms=terms, node="n1") for i in range(2)]
+    rig.create(*members)
+    rig.later()
+    rig.delete(members[1])
+    rig.later()
+    rig.later(5 * BINDING_S)
+    late = a_pod("late", gang="g", min_available=2, terms=terms, created_at=9, held=held)
+    rig.create(late)
+    slot = rig.slot(late)
+    if not held:
+        assert rig.node_for(late) == "n1"
+    rig.later(LOOK_S)
+    rig.later(BINDING_S - 1)
+    assert rig.slot(late) is slot, "kube-scheduler counts it there"
+    rig.later(1)
+    assert rig.cluster.reservations.slot_of(late.uid) is not slot
+
+
 def test_room_is_held_no_longer_than_the_gangs_own_waiting_time_says() -> None:
     rig = Rig(a_node("n1", gpu=2))
     member = a_pod("w0", gang="g", min_available=2)
@@ -160,6 +184,23 @@ def test_a_node_that_was_refused_by_mistake_is_tried_again_at_once_and_then_ever
         assert rig.reserved() == 0
         rig.later(0.1)
         assert rig.reserved() == 1
+
+
+def test_a_master_that_is_made_anew_is_let_in_only_with_room_for_new_workers_once_the_former_are_gone() -> None:
+    rig = Rig(a_node("n1", gpu=0))
+    rig.cluster.upsert_job(TORCH_JOB)
+    former = [structs.replace(torch_pod(f"w{i}", "worker"), node_name="n1", terminating=True) for i in range(3)]
+    master = torch_pod("master", "master", created_at=9)
+    rig.create(*former, master)
+    rig.later()
+    rig.delete(*former)
+    rig.later()
+    rig.cluster.upsert_node(a_node("n2", gpu=1))
+    rig.later()
+    assert rig.node_for(master) is None
+    rig.cluster.upsert_node(a_node("n2", gpu=3))
+    rig.later()
+    assert rig.node_for(master) == "n2"
 
 
 MASTERS, WORKERS = {"for": "masters"}, {"for": "workers"}

@@ -88,6 +88,23 @@ async def test_a_call_that_hears_late_what_became_of_its_pod_holds_no_room_for_i
     assert rig.reserved() == 0
 
 
+async def test_no_room_is_held_for_a_further_member_that_is_being_deleted_while_its_call_waits() -> None:
+    """The API server binds no such pod, and a finalizer may keep it there for long."""
+    rig = BindRig(a_gpu_node("n1", cards=2, manager=CardManager.KOORDINATOR))
+    crowd = a_pod("crowd", shape=a_shape(gpu=2, cards=whole_gpus(2)), node="n1", gang="g", min_available=1)
+    pod = a_pod("late", shape=WHOLE, gang="g", min_available=1)
+    rig.create(crowd, a_pod("w0", gpu=0, node="n1", gang="g", min_available=1), pod)
+    rig.later()
+    rig.binder.failing = {"late"}
+    call = rig.call(pod, "n1")
+    await rig.settle()
+    assert not call.done()
+    rig.terminate(pod)
+    rig.delete(crowd)
+    await rig.answer_to(call)
+    assert rig.reserved() == 0
+
+
 async def test_after_a_restart_nobody_is_bound_on_the_card_that_a_gang_in_part_still_needs() -> None:
     """The call comes before the first cycle."""
     node = a_gpu_node("n1", cards=2, manager=CardManager.KOORDINATOR)

@@ -1,6 +1,7 @@
 """Turns on nodes whose device plugin finds pods by size and age, or by the node's lock."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -346,6 +347,19 @@ def test_whose_lock_of_a_node_still_counts() -> None:
         "gone": LockUse.OVER,
     }
     assert {name: rig.turns.lock_use("n1", "default", name) for name in uses} == uses
+
+
+def test_whose_lock_it_is_that_the_pod_before_leaves_costs_no_look_at_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked on each node, some times a second."""
+    rig = BindRig(a_gpu_node("n1", CardManager.HAMI))
+    rig.create(structs.replace(a_sharer("before", manager=CardManager.HAMI), node_name="n1"))
+
+    class Unread(dict[str, Pod]):
+        def values(self) -> Any:
+            raise AssertionError("a look at all pods")
+
+    monkeypatch.setattr(rig.cluster, "pods", Unread(rig.cluster.pods))
+    assert rig.turns.lock_use("n1", "default", "before") is LockUse.ENDING
 
 
 async def test_a_pod_that_turns_out_to_be_bound_waits_for_nobody() -> None:
