@@ -103,7 +103,8 @@ class Cycle:
 
         # 3. Wake pods that sleep in kube-scheduler although room is held for them, and let held pods go that may.
         gangs = [gang for gang in map(self._cluster.gangs.get, touched) if gang is not None]
-        changed = chain(*(gang.waiting for gang in gangs), sleepers)
+        concerned = map(self._cluster.gangs.get, self._cluster.gangs.concerned(touched))
+        changed = chain(*(gang.waiting for gang in concerned if gang is not None), sleepers)
         for pod, node in self._wakeups.due(changed, now_s):
             self._effects.nominate(Nomination(pod.namespace, pod.name, pod.uid, node))
         strays = self._cluster.changes.take_strays()

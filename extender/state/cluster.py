@@ -18,7 +18,6 @@ from msgspec import structs
 from extender.decide.devices import overdrawn_cards, still_holds
 from extender.decide.fit import fit_static
 from extender.decide.trial import Trial
-from extender.decide.volumes import reach_volumes
 from extender.model.claim import GangClaim, GangKey, JobKey, followers_key
 from extender.model.device import amounts_of
 from extender.model.job import TrainingJob
@@ -199,6 +198,8 @@ class Cluster:
         elif slot is None or not pod.nominated_node:
             self.undecided.nominated(pod.uid, pod.nominated_node)
         self._charge(before, pod)
+        if slot is not None and before is not None and before.shape != pod.shape:
+            self._end_where_it_may_not_go(pod, slot)
         self.occupants.change(before, pod)
         self.pods[pod.uid] = pod
         self._note_company(before, pod)
@@ -310,20 +311,19 @@ class Cluster:
         self._bound_anew(self._volumes.drop_volume(name))
 
     def _bound_anew(self, uids: Iterable[PodUid]) -> None:
-        """Look again at what these pods' volumes ask; room that is only planned must be on a node that reaches them.
-
-        Later than that, kube-scheduler has chosen the node itself, and may be having the volumes made there.
-        """
+        """Look again at what these pods' volumes ask."""
         for uid in uids:
             self.upsert_pod(self.pods[uid])
-            slot = self.reservations.slot_of(uid)
-            if slot and slot.stage is Stage.PLANNED and self._is_out_of_reach(slot, self.pods[uid]):
-                self.reservations.leave(uid)
-                self.changes.free_room()
 
-    def _is_out_of_reach(self, slot: Slot, pod: Pod) -> bool:
+    def _end_where_it_may_not_go(self, pod: Pod, slot: Slot) -> None:
+        """Give back room of a pod that asks for something else now, which the node is not for.
+
+        Only what is planned: later, kube-scheduler has chosen the node itself, and may be having volumes made there.
+        """
         room = self._ledger.rooms.get(slot.node)
-        return room is not None and bool(reach_volumes(pod.shape.volumes, room.node))
+        if slot.stage is Stage.PLANNED and room is not None and fit_static(pod.shape, room.node):
+            self.reservations.leave(pod.uid)
+            self.changes.free_room()
 
     def _declared_anew(self, keys: Iterable[GangKey]) -> None:
         for key in keys:

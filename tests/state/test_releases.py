@@ -240,6 +240,24 @@ def test_a_release_that_is_wanted_no_more_is_not_overdue_for_ever(change: dict[s
     assert next_s is None or next_s > rig.now_s, "Cycle.run would turn round and round"
 
 
+def test_a_gang_whose_member_may_not_go_where_its_room_is_any_more_keeps_its_gates() -> None:
+    """Of a pod with a gate a nodeSelector may be set yet."""
+    rig = Rig(a_node("n1", gpu=2), a_node("n2", gpu=0, labels={"pool": "b"}))
+    first, second = workers("g", 2)
+    rig.create(first)
+    rig.later()
+    assert rig.reserved() == 2
+    confined = structs.replace(first, shape=a_shape(node_selector={"pool": "b"}))
+    rig.create(confined, second)
+    rig.later()
+    assert rig.take_gates_off() == []
+    assert rig.reserved() == 0
+    rig.cluster.upsert_node(a_node("n2", gpu=1, labels={"pool": "b"}))
+    rig.later()
+    assert sorted(rig.take_gates_off()) == ["g0", "g1"]
+    assert rig.slot(confined).node == "n2"
+
+
 def test_the_time_of_a_members_room_begins_when_its_gate_is_off() -> None:
     rig = Rig(a_node("n1", gpu=2))
     early, late = workers("g", 2)

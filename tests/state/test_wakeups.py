@@ -4,6 +4,7 @@ import pytest
 from msgspec import structs
 
 from extender.decide.trial import Trial
+from extender.model.claim import GangKey, Terms
 from extender.model.pod import AffinityTerm, Pod, Relations, Requirement
 from extender.state import wakeups
 from extender.state.cluster import Cluster
@@ -132,3 +133,22 @@ def test_a_member_whose_neighbour_has_gone_is_looked_at_again_later_and_not_all_
     assert len(rig.nominations) == 1
     due_s = rig.cycle.next_s()
     assert due_s is None or due_s > rig.now_s
+
+
+def test_who_needs_a_member_of_a_gang_bound_together_with_its_own_is_woken_once_that_is_let_through() -> None:
+    """That one's bind call is held for this one's gang: nothing changes that kube-scheduler could see."""
+    beside = Relations(affinity=(AffinityTerm("zone", (Requirement("role", "In", ("ps",)),), ("default",)),))
+    rig = Rig(a_node("n1", gpu=0, labels={"zone": "a"}))
+    terms = Terms(groups=(GangKey("default/a"), GangKey("default/b")))
+    server = a_pod("ps", gang="a", min_available=1, terms=terms, labels={"role": "ps"})
+    worker = a_pod("w", gang="b", min_available=1, terms=terms, shape=a_shape(relations=beside), created_at=1)
+    rig.create(server, worker)
+    for pod in (server, worker):
+        rig.ask(pod)
+        rig.turn_away(pod)
+    rig.cluster.upsert_node(a_node("n1", gpu=2, labels={"zone": "a"}))
+    rig.later()
+    assert [each.name for each in rig.nominations] == ["ps"], "kube-scheduler would not agree to the other one yet"
+    assert rig.node_for(server) == "n1"
+    rig.later()
+    assert [each.name for each in rig.nominations] == ["ps", "w"]
