@@ -25,6 +25,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from e2e.cluster import EXTENDER, GANG_SCHEDULER
+from e2e.faults.proxy import TLS_END_S
 from e2e.faults.steps import API_SERVER, Kind, Life, Side, Step
 from e2e.processes import free_ports
 
@@ -33,7 +34,6 @@ Fate = Literal["delivered", "lost"]
 
 _HANG_UP_S = 0.05  # a request of a dead caller is read, and then its connection ends
 _START_S = 10.0
-_TLS_END_S = 0.25  # the API server's half of a connection's end, which aiohttp does not wait for
 _MAX_BODY = 2**26
 _DROPPED = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 
@@ -261,7 +261,7 @@ def open_crossing(api_url: str, extender_url: str, tls: ssl.SSLContext) -> Itera
         async with crossing._serving():  # noqa: SLF001 - it is the other half of the class
             ready.set()
             await end.wait()
-        await asyncio.sleep(_TLS_END_S)
+        await asyncio.sleep(TLS_END_S)
 
     thread = threading.Thread(target=lambda: crossing._loop.run_until_complete(serve()))  # noqa: SLF001
     thread.start()
