@@ -7,12 +7,14 @@ All of it is a function of the state and the time; nothing is written to the API
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from msgspec import Struct, structs
 
 from extender.decide.explain import announce_gave_up_room, explain_admission
 from extender.decide.gang import admit_gang
+from extender.decide.node_reasons import explain_reason
 from extender.decide.packing import weight
 from extender.decide.topology import is_torn
 from extender.decide.trial import Trial
@@ -352,9 +354,7 @@ class Planner:
     def _stand(self, gang: Gang, admission: Admission | None, now_s: float) -> None:
         if admission is None:
             return
-        names_member = isinstance(admission, NoRoom) and bool(admission.member)
-        kind = f"{type(admission).__name__}{' of a member' if names_member else ''}"
-        until_s = math.inf
+        kind, until_s = _kind(gang, admission), math.inf
         if self.standings.is_due(gang.key, kind, now_s):
             self.standings.put(gang.key, Standing(kind, explain_admission(gang, admission), now_s))
         elif (told := self.standings.get(gang.key)) is not None:
@@ -373,3 +373,12 @@ class Planner:
         self._pasts.pop(key, None)
         self._refused.discard(key)
         self._decided.pop(key, None)
+
+
+def _kind(gang: Gang, admission: Admission) -> str:
+    """Return of what its members are told at once when it changes: the verdict, its causes, what the gang asks for."""
+    words = [type(admission).__name__, str(gang.min_available)]
+    if isinstance(admission, NoRoom):
+        words += ["of a member"] if admission.member else []
+        words += sorted({explain_reason(cause) for cause in set(chain.from_iterable(admission.reasons.values()))})
+    return " ".join(words)

@@ -272,7 +272,7 @@ def test_members_that_are_asked_for_in_turn_after_a_change_have_their_gang_plann
     rig.create(*pods)
     before = rig.text_for(pods[0])
     rig.later(1)
-    rig.cluster.upsert_node(a_node("n3", gpu=2, unschedulable=True))
+    rig.cluster.upsert_node(a_node("n3", gpu=2))
     plans = counted_plans(monkeypatch)
     assert {rig.text_for(pod) for pod in pods} == {before}
     assert len(plans) == 1
@@ -290,3 +290,17 @@ def test_a_gang_without_room_is_planned_anew_when_a_member_changes(monkeypatch: 
     rig.create(structs.replace(pods[0], labels={"app": "x"}))
     rig.text_for(pods[1])
     assert plans == [GangKey("default/g")]
+
+
+def test_new_numbers_are_told_after_a_while_and_a_new_cause_at_once() -> None:
+    """Each new text costs two writes for each member that waits."""
+    rig = Rig(a_node("n1", gpu=1), a_node("n2", gpu=1))
+    pods = workers("g", 4, min_available=4)
+    rig.create(*pods)
+    before = rig.text_for(pods[0])
+    rig.cluster.upsert_node(a_node("n3", gpu=1))
+    rig.later(TEXT_HOLDS_S / 2)
+    assert rig.text_for(pods[0]) == before
+    rig.cluster.upsert_node(a_node("n4", gpu=9, unschedulable=True))
+    rig.later()
+    assert rig.text_for(pods[0]) != before
